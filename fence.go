@@ -20,13 +20,13 @@ var ErrFenced = fault.ErrFenced
 // context of the lock (db.WithContext), or name the token with [Fence], or say [IgnoreFence].
 var ErrFenceMissing = fault.ErrFenceMissing
 
-// FenceClause says by which token one statement writes a model with a fence: see [Fence] and [IgnoreFence]. It goes into
-// db.Clauses and gorm.G, and its method ModifyStatement into the Scopes of the generics API.
+// FenceClause sets the token by which one statement writes a model with a fence: see [Fence] and [IgnoreFence]. Use it in
+// db.Clauses and gorm.G, and its method ModifyStatement in the Scopes of the generics API.
 type FenceClause struct{ versionClauses }
 
-// Fence guards one statement by token, in place of any token that its context carries. Associations saved with the
-// statement, and writes of its hooks, find the token in their context. It does nothing on a read. On raw SQL, and on a
-// table without its model, it is an error, because they would be written unguarded.
+// Fence guards one statement by token, and replaces any token in the statement's context. Associations saved with the
+// statement, and writes of its hooks, get the token by their context. It does nothing on a read. It is an error on raw SQL and
+// on a table without its model, because those would be written unguarded.
 //
 // A model's fence is a column of 64 bits that holds the token of the last writer:
 //
@@ -48,9 +48,9 @@ type FenceClause struct{ versionClauses }
 //   - A create locks the row of the token, so that a later token waits for its transaction. [FenceTx] does that for a whole
 //     transaction. Another statement that runs while a later token is issued may still succeed.
 //
-// Without a fitting token the error is [ErrFenceMissing], also in a dry run. Other databases than PostgreSQL have no table of
-// tokens: only the numbers in the rows are compared. A superseded holder then passes until the later one has written, and a
-// create always passes.
+// Without a fitting token the error is [ErrFenceMissing], even in a dry run. Other databases than PostgreSQL have no table of
+// tokens, so only the numbers in the rows are compared. There a superseded holder is refused only after the later one has written, and a
+// create is never refused.
 func Fence(token fence.Token) FenceClause {
 	return FenceClause{guard.Fence(token)}
 }
@@ -61,14 +61,14 @@ func IgnoreFence() FenceClause {
 	return FenceClause{guard.IgnoreFence()}
 }
 
-// FenceTx guards all that the transaction tx writes from now on, including raw SQL and models without a fence. It locks the
-// row of the token FOR SHARE, so a later token of the key can only be issued after tx has ended. If a later token was
-// issued, or this one never was, the error is [ErrFenced], and tx can only be rolled back, at least to a savepoint from before the call, such as
-// that of a nested transaction: its commit fails, with the same error if gormlock saw it begin. Outside of a transaction it is
-// [ErrNoTransaction]. The wait is bounded by [DefaultTimeout].
+// FenceTx guards everything that the transaction tx writes from now on, including raw SQL and models without a fence. It locks the row of the token
+// FOR SHARE, so a later token of the key can only be issued after tx has ended. If a later token was issued, or this one never was, the error is
+// [ErrFenced]. Then tx must be rolled back, at least to a savepoint from before the call, such as the one of a nested transaction. Otherwise its
+// commit fails, with the same error if gormlock saw tx begin. Outside of a transaction the error is [ErrNoTransaction]. The wait is bounded by
+// [DefaultTimeout].
 //
-// Call it first: after tx has changed rows it can deadlock with the transaction that it waits for here. At REPEATABLE READ
-// and above, a token that was issued since the snapshot is an error that [IsRetryable] knows.
+// Call FenceTx first: after tx has changed rows, it can deadlock with the transaction that FenceTx waits for. At REPEATABLE READ
+// and above, a token that was issued since the snapshot is an error for which [IsRetryable] is true.
 //
 // Writes to models with a fence still need the token, in their context or by [Fence].
 func FenceTx(tx *gorm.DB, token fence.Token) error { return guard.FenceTx(tx, token, rowlock.Bounded) }
@@ -82,8 +82,8 @@ func FenceTx(tx *gorm.DB, token fence.Token) error { return guard.FenceTx(tx, to
 //	err = tx.Save(&report).Error
 //
 // The token is issued when tx commits. From then on earlier holders are refused. Until then, others who want a token of the
-// key wait, and so do creates with an earlier token. After a rollback (also one to an earlier savepoint) it was never
-// issued: do not use it again. Its options are [Try] and [Timeout].
+// key wait, and so do creates with an earlier token. After a rollback, even to an earlier savepoint, the token was never
+// issued: do not use it again. The options are [Try] and [Timeout].
 func FenceFor(tx *gorm.DB, key lockkey.Key, opts ...WaitOption) (fence.Token, error) {
 	waits := make([]LockOption, len(opts))
 	for i, o := range opts {
@@ -104,11 +104,11 @@ type FencedError struct {
 	Table      string         // of the row; empty where no row was written: FenceTx
 	Op         string         // create, update, save, delete, upsert, claim or touch; empty for FenceTx
 	PrimaryKey map[string]any // by column; empty where the statement named no row, or wrote many
-	Token      fence.Token    // the one of the write
-	Latest     fence.Token    // the latest issued for its key, or, without a name, the one the row was written with; 0: the token itself was never issued
+	Token      fence.Token    // the token of the write
+	Latest     fence.Token    // the latest token of the key; without a name: the token in the row; 0: Token itself was never issued
 
 	keys   []string
-	passed bool // some row has a later token, and which is not known
+	passed bool // some row has a later token; it is not known which row
 	cause  error
 }
 

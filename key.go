@@ -2,8 +2,8 @@ package gormlock
 
 import "github.com/gormlock/gormlock/lockkey"
 
-// Key names a lock: Key("invoice", 42). It is [lockkey.Of], which says what parts can be and how other languages compute
-// the same key. A Key that cannot name a lock carries its error to where it is used.
+// Key names a lock: Key("invoice", 42). It is [lockkey.Of], which documents the types of parts and how other languages compute
+// the same key. If the parts are invalid, using the key returns the error.
 func Key(parts ...any) lockkey.Key {
 	return lockkey.Of(parts...)
 }

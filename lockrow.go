@@ -15,8 +15,8 @@ import (
 // associations that tx does not load, stay as they are, unless AfterFind changes them. But if a foreign key has changed
 // in the row, the association of the old key is emptied, because Save would set the old key again. The strength is
 // [ForUpdate] unless a [Strength] is given. [ForNoKeyUpdate] is enough for an update, and lets others insert rows that
-// refer to the row. [Try] is one round trip for a row that is free. If the row is gone, soft-deleted, or left out by
-// conditions on tx, it is gorm.ErrRecordNotFound. On any error columns and associations are as before. Select or Omit
+// refer to the row. With [Try], a free row costs one round trip. If the row is gone, soft-deleted, or left out by
+// conditions on tx, the error is gorm.ErrRecordNotFound. After any error, columns and associations are as before. Select or Omit
 // of columns and a Model of another type are an error.
 //
 // The rest is as in [WithRowLock], except that nothing can be skipped.
@@ -31,13 +31,13 @@ func LockRow(tx *gorm.DB, row any, opts ...RowLockOption) error {
 //	if err := gormlock.LockRows(tx, &pair); err != nil { … }
 //	// pair[0] is from, pair[1] is to, and nobody else changes them
 //
-// It is one statement. The elements keep their places and are read as by a Find; an element twice is locked once. If a row
-// is gone, soft-deleted, or left out by conditions on tx, the error is gorm.ErrRecordNotFound with its key. On any error
-// the slice is as before. The rows that were found stay locked then, except after [ErrNotAcquired] and [ErrLockTimeout].
-// Select, Omit and the Model of another type on tx are an error.
+// It is one statement. The elements keep their places and are read as by a Find. An element that is there twice is locked once. If a row
+// is gone, soft-deleted, or left out by conditions on tx, the error is gorm.ErrRecordNotFound and names the row's key. After any error
+// the slice is as before. The rows that were found stay locked, except after [ErrNotAcquired] and [ErrLockTimeout].
+// Select, Omit and a Model of another type on tx are an error.
 //
-// A key that is spelled differently from the server's spelling, such as a uuid in capitals, costs one more statement, and
-// so does a missing row beside others that exist. Times in another zone cost none if all rows are found, each key has one
+// A key that the server spells differently, such as a uuid in capitals, costs one more statement, and
+// so does a missing row beside others that exist. Keys with a time in another zone cost none if all rows are found, each key has one
 // time, and no row is named in two zones.
 //
 // The strength is [ForUpdate] unless a [Strength] is given. The rest is as in [WithRowLock], except that nothing can be

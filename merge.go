@@ -7,8 +7,8 @@ import (
 	"github.com/gormlock/gormlock/internal/merge"
 )
 
-// SaveMerged saves the changes from base to mine on the row as it is now, for example after a form was open while others wrote.
-// Both are pointers to structs of one model and one row: base as it was read, mine with the changes.
+// SaveMerged applies the changes from base to mine to the row as it is now, for example because others wrote while a form was open.
+// Both are pointers to structs of the same row: base as it was read, mine with the changes.
 //
 //	mine := base                // what the form began with
 //	mine.Title = form.Title
@@ -21,22 +21,21 @@ import (
 // NULL equals NULL, json is compared as jsonb, numbers as numbers, times at the precision of their column, text by its bytes.
 // The times that GORM sets in an update never conflict.
 //
-// SaveMerged waits for a row that somebody has locked, as an UPDATE does, and locks it FOR NO KEY UPDATE. A row that is gone,
-// or soft-deleted, is a [*StaleError] with Deleted; one that conditions on tx leave out is gorm.ErrRecordNotFound. The version
-// moves, hooks run and fences hold as in Save. Hooks see mine merged. If mine changed nothing, nothing is written and no hook
-// runs; a changed field that is no column counts if a hook before the write may make one of it. Models without a version can be merged too. Afterwards mine equals the row; associations of keys that the row no longer
-// has are emptied. After any error or rollback nothing is stored and mine is as it was. If a hook fails after the write, the
-// transaction cannot commit.
+// SaveMerged waits for a row that somebody has locked, as an UPDATE does, and locks it FOR NO KEY UPDATE. A row that is gone, or soft-deleted, is a
+// [*StaleError] with Deleted; one that conditions on tx leave out is gorm.ErrRecordNotFound. The version moves, hooks run and fences hold as in Save.
+// Hooks see mine merged. If mine changed nothing, nothing is written and no hook runs. A changed field that is no column counts as a change if there
+// is a hook before the write, because the hook may set a column from it. Models without a version can be merged too. Afterwards mine equals the row.
+// Associations with keys that the row no longer has are emptied. After any error or rollback nothing is stored and mine is as it was. If a hook fails
+// after the write, the transaction cannot commit.
 //
 // In a transaction it takes two round trips, or one if mine changed nothing. It takes one more if mine changed a value that can
 // be written in several ways, such as json. Outside of a transaction it begins one. On databases without row locks the
 // transaction keeps other writers out.
 //
-// base must have been read, otherwise the error is [ErrVersionMissing]. base and mine must not share pointers, slices
-// and maps that change: the change would be in both. It is an error to give tx a Select, an Omit of columns,
-// [ExpectVersion], [IgnoreVersion], IfUnchanged or a row lock; to change a column that the model may not read or write;
-// and to change an association, because associations are neither merged nor saved. To merge the columns all the same,
-// Omit the association.
+// base must have been read, otherwise the error is [ErrVersionMissing]. base and mine must not share pointers, slices and maps that change, because
+// the change would be in both. It is an error to give tx a Select, an Omit of columns, [ExpectVersion], [IgnoreVersion], IfUnchanged or a row lock;
+// to change a column that the model must not read or write; and to change an association, because associations are neither merged nor saved. To merge
+// only the columns, Omit the association.
 func SaveMerged(tx *gorm.DB, mine, base any) error {
 	return fault.Caused(tx, merge.Save(tx, mine, base))
 }

@@ -19,7 +19,8 @@ import (
 //		log.Fatal(err)
 //	}
 //
-// It changes nothing, and refuses a lock asked on db. Elsewhere than on PostgreSQL it looks at tags, tables and columns; in a dry run at tags.
+// It changes nothing, and refuses a lock on db. On other databases than PostgreSQL it looks at tags, tables and columns only; in a dry run at tags
+// only.
 func Check(db *gorm.DB, models ...any) error { return fault.Caused(db, check.All(db, models)) }
 
 // AutoMigrate runs GORM's AutoMigrate in one transaction, in one process at a time. All models are migrated, or none, and
@@ -27,14 +28,14 @@ func Check(db *gorm.DB, models ...any) error { return fault.Caused(db, check.All
 // one lock of migrations of the database. If another process migrates, it waits until the context of db ends, and five
 // minutes at most. GORM's logger and the error name that process.
 //
-// Inside a transaction of the caller it is part of that transaction, and the lock is held until that ends. GORM's own
-// db.AutoMigrate takes no lock and checks no tag, because it runs no plugin.
+// If the caller has a transaction open, AutoMigrate is part of it, and the lock is held until that transaction ends. GORM's own
+// db.AutoMigrate takes no lock and checks no tags, because it runs no plugin.
 func AutoMigrate(db *gorm.DB, models ...any) error {
 	return fault.Caused(db, migrate.Auto(db, models, 5*time.Minute))
 }
 
 // MigrateAll creates gormlock's own tables (fencing tokens, leases, schedules, [Once], names of keys) if the search_path
-// finds none, and adds what tables of an earlier version lack. It does all of it in one transaction, or nothing, and takes
-// locks asked on db. Any number of programs may call it at once. For a role that may not create tables it returns nil if all is there. A table
-// that was made in another way is an error if one of its columns takes or refuses NULL where it must not, or lacks its default.
+// finds none, and adds what tables of an earlier version lack. It does everything in one transaction, or nothing, and takes
+// locks on db. Any number of programs may call it at once. If a role may not create tables, and nothing is missing, it returns nil. If a table
+// was made in another way, and one of its columns has a wrong NOT NULL or default, that is an error.
 func MigrateAll(db *gorm.DB) error { return fault.Caused(db, migrate.Own(db, OnceSchema)) }

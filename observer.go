@@ -12,11 +12,11 @@ import (
 //
 //   - for advisory locks [observe.Acquired] with the wait, NotAcquired, TimedOut, and Released with the time they were
 //     held, when the transaction or savepoint in which they were taken has ended;
-//   - for row locks the same, by table and without Released; the wait includes the time of the query. A query that is
-//     read by Rows is not reported;
+//   - for row locks the same, by table and without Released. The wait includes the time of the query. A query whose
+//     rows are read by Rows is not reported;
 //   - [observe.Claimed] with the number of rows, even if it is 0;
 //   - [observe.Stale] and [observe.Fenced] for each row whose write was refused;
-//   - [observe.Retried] before each run of [Transaction] but the first.
+//   - [observe.Retried] before each run of [Transaction] except the first.
 //
 // Released is not reported for a lock in a transaction whose end gormlock does not see (a *sql.Tx that the application
 // began itself, db.Begin with [PlainTransactions]). A panic in o is caught, and nobody waits for o longer than 10 ms: see
@@ -25,7 +25,7 @@ func WithObserver(o observe.Observer) Option {
 	return pluginOption(func(p *Plugin) { p.err = errors.Join(p.err, p.settings.Observe(o)) })
 }
 
-// tellRefused says for which rows a write was refused.
+// tellRefused reports the rows for which a write was refused.
 func tellRefused(ctx context.Context, p *install.Settings, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, each := range joined.Unwrap() {

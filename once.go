@@ -25,7 +25,7 @@ var ErrOtherRequest = fault.ErrOtherRequest
 //
 // The key, the effect of fn and its result are stored in one transaction, together or not at all. If an open
 // transaction has stored the key, a call waits until that transaction ends. Then it returns the result, or runs fn if
-// there is none. The wait is that of any INSERT, bounded by ctx and lock_timeout. To refuse a request while its twin is
+// there is none. It waits like any INSERT, bounded by ctx and lock_timeout. To refuse a request while the same one is
 // running, take a lock first:
 //
 //	gormlock.Transaction(db, fn, gormlock.Locking(gormlock.Key("charge", idempotencyKey), gormlock.Try()))
@@ -38,19 +38,19 @@ var ErrOtherRequest = fault.ErrOtherRequest
 // fields are unexported), if the JSON cannot be read back, or if it is longer than 1 MiB. If T has changed since, the
 // result is read as json.Unmarshal does; if that fails, the error says so and fn is not run.
 //
-// A struct of a versioned model counts as not read if JSON does not hold all its columns, as with `json:"-"` or a MarshalJSON that hides a
-// secret, or if T has got fields since: its next Save would empty what is missing. Return what callers need, or read the row again.
+// A struct of a versioned model counts as not read if JSON does not hold all its columns, because its next Save would empty the missing ones. That
+// is so with `json:"-"`, with a MarshalJSON that hides a secret, or if T has got fields since. Return only what callers need, or read the row again.
 //
-// If the transaction is rolled back, the structs in the result count as not read. A struct returned by value cannot be
-// reached then, so it has no version if the transaction has stored the key and written more: return a pointer instead.
+// If the transaction is rolled back, the structs in the result count as not read. gormlock cannot change a struct that was returned by value. So
+// such a struct has no version if the transaction has stored the key and has written more. Return a pointer instead.
 //
 // What fn does outside of the database happens again if the commit fails: send the key along to services that accept one.
 // fn must not commit or roll back tx. If it changes search_path or role, it must set them back before it returns.
 //
 // A key is text of 1 to 1024 bytes, shared by all callers of the database: begin it with its purpose and its owner.
-// [MigrateOnce] creates the table; keys stay until [SweepOnce] removes them. At REPEATABLE READ and above, a key that was
-// stored after the snapshot is an error that [IsRetryable] knows. Outside of a transaction the error is [ErrNoTransaction].
-// On any error the transaction is as usable as before, unless ctx has ended or the connection is gone.
+// [MigrateOnce] creates the table. Keys stay until [SweepOnce] removes them. At REPEATABLE READ and above, a key that was stored after the snapshot
+// is an error for which [IsRetryable] is true. Outside of a transaction the error is [ErrNoTransaction]. After any error the transaction is as usable
+// as before, unless ctx has ended or the connection is gone.
 func Once[T any](tx *gorm.DB, key string, fn func(tx *gorm.DB) (T, error), opts ...OnceOption) (T, error) {
 	var result, none T
 	if fn == nil {
@@ -78,25 +78,25 @@ type onceOption func(*once.Call) error
 func (o onceOption) apply(to *once.Call) error { return o(to) }
 
 // ForRequest stores the request with the key: its body, or a value with the parts that matter. A call with the same key and
-// another request is [ErrOtherRequest], as is one whose key was stored without. Only a SHA-256 is stored: of the bytes, or of the
-// JSON of any other value. One that JSON does not keep, such as a reader, is [ErrOption]. Default: requests are not compared.
+// another request is [ErrOtherRequest]. So is a call whose key was stored without a request. Only a SHA-256 is stored: of the bytes, or of the
+// JSON of any other value. A value that JSON does not keep, such as a reader, is [ErrOption]. Default: requests are not compared.
 func ForRequest(request any) OnceOption {
 	return onceOption(func(o *once.Call) error { return o.MadeFor(request) })
 }
 
-// Expires lets [SweepOnce] remove the key once it is this old, whatever its olderThan. Until then and until SweepOnce
-// has run, the key counts. Default: the olderThan of SweepOnce.
+// Expires lets [SweepOnce] remove the key once it is this old, whatever olderThan says. The key counts until SweepOnce
+// has removed it. Default: the olderThan of SweepOnce.
 func Expires(after time.Duration) OnceOption {
 	return onceOption(func(o *once.Call) error {
 		if after < time.Microsecond {
-			return fmt.Errorf("%w: Expires(%s): the time must be longer than 0", fault.ErrOption, after)
+			return fmt.Errorf("%w: Expires(%s): the time must be at least 1µs", fault.ErrOption, after)
 		}
 		o.Expires = after
 		return nil
 	})
 }
 
-// newOnceCall checks all that can be known before the server is asked.
+// newOnceCall checks everything that can be checked before the server is asked.
 func newOnceCall(tx *gorm.DB, key string, opts []OnceOption) (*once.Call, error) {
 	o, err := once.New(tx, key)
 	if err != nil {

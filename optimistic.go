@@ -10,7 +10,7 @@ import (
 )
 
 // VersionClause changes what one statement does about versions: see [IgnoreVersion], [ExpectVersion] and [IfUnchanged].
-// It goes into db.Clauses and gorm.G, and its method ModifyStatement into the Scopes of the generics API. It belongs on the
+// Use it in db.Clauses and gorm.G, and its method ModifyStatement in the Scopes of the generics API. Put it on the
 // statement itself: in a hook, a group of conditions or a join it is an error.
 type VersionClause struct{ versionClauses }
 
@@ -18,17 +18,17 @@ type VersionClause struct{ versionClauses }
 type versionClauses = guard.Clause
 
 // IgnoreVersion lets one statement write without a check. The version still moves, so that others who have read the row
-// notice the change. A loaded struct adds one to its own version, and is stale afterwards if others wrote in between.
-// With a version of time or xmin, or at 0 in Rails' and Hibernate's way, an update leaves it stale: read it again.
+// notice the change. A loaded struct adds one to its own version. If others wrote in between, it is stale afterwards.
+// If the version is a time, an xmin, or 0 in the modes rails and hibernate, the struct is stale after an update: read it again.
 func IgnoreVersion() VersionClause {
 	return VersionClause{guard.IgnoreVersion()}
 }
 
-// ExpectVersion lets one statement write only rows at this version: rows at other versions are left as they are, which is no
-// error of a bulk statement that writes others (RowsAffected says how many), and [ErrStale] if it writes none. What the struct
-// holds does not matter. Two of them that differ are an error.
+// ExpectVersion lets one statement write only rows at this version, and leaves rows at other versions as they are. If it writes no
+// row, the error is [ErrStale]. If a bulk statement writes some rows, there is no error, and RowsAffected says how many. The version in
+// the struct does not matter. Two different ExpectVersion clauses are an error.
 //
-// Use it for a version that came in a form, and with gorm.G, whose updates know no struct. The version is an integer, or a
+// Use it for a version that came in a form, and with gorm.G, whose updates have no struct. The version is an integer, or a
 // time.Time for a temporal version column.
 //
 // Put it on the write. On a read and in a sub-query it is an error. FirstOrCreate begins with a read.
@@ -36,9 +36,9 @@ func ExpectVersion(version any) VersionClause {
 	return VersionClause{guard.ExpectVersion(version)}
 }
 
-// PreserveVersion lets one update, [Touch] or upsert leave the version of its rows as it is. Use it for changes that others
-// need not notice, such as the time of a visit, and for upserts like those of Rails. The version is still compared. Others
-// who have read the row and write all columns overwrite such a change without an error.
+// PreserveVersion lets one update, [Touch] or upsert leave the version of its rows as it is. Use it for changes that others need not notice, such as
+// the time of a visit, and for upserts like those of Rails. The version is still compared. If others have read the row before and write all columns,
+// they overwrite such a change without an error.
 //
 // An upsert with it refuses structs that were read from their rows, because it could not tell an update from an insert. The
 // structs of other upserts have the version of their row afterwards, except where the upsert left the row as it was (DoNothing,
@@ -49,23 +49,23 @@ func PreserveVersion() VersionClause {
 
 // IfUnchanged lets an update or delete write its row only if the named columns still have the values of before, a pointer
 // to the struct as it was read. It is for tables without a version. Name fields or columns; no name means all columns.
-// NULL equals NULL, and the zero of a field that cannot hold it. Json is compared as jsonb, times at the precision of their
-// column. If a column has changed the error is [ErrStale]. Put it on the write itself, as [ExpectVersion].
+// NULL equals NULL, and equals the zero value of a field that cannot hold NULL. Json is compared as jsonb, times at the precision of their
+// column. If a column has changed, the error is [ErrStale]. Put it on the write itself, as [ExpectVersion].
 func IfUnchanged(before any, names ...string) VersionClause {
 	return VersionClause{guard.IfUnchanged(before, names)}
 }
 
-// Touch moves the version of a row, and its update time if the model has one, though no column changes. Use it for the
+// Touch moves the version of a row, and its update time if the model has one, although no column changes. Use it for the
 // owner of a changed collection, or the parent of a changed child. value is a pointer to the loaded struct. If the row is
-// at another version the error is [ErrStale], and nothing happened. With IgnoreVersion in db.Clauses nothing is compared and
-// value needs only its key; a missing row is gorm.ErrRecordNotFound then.
+// at another version, the error is [ErrStale], and nothing happened. With IgnoreVersion in db.Clauses nothing is compared, and
+// value needs only its key. Then a missing row is gorm.ErrRecordNotFound.
 func Touch(db *gorm.DB, value any) error { return fault.Caused(db, reload.Touch(db, value)) }
 
 // VerifyVersion checks that a row is still at the version of value, a pointer to the loaded struct, and locks the row until
 // the transaction of db ends. So what you decided by reading it stays true until then. At another version the error is
-// [ErrStale]. The lock is FOR SHARE within [DefaultTimeout], or the row lock on db, which may [Try] or have a [Timeout]. Outside of
-// a transaction it is [ErrNoTransaction]. On a database without row locks, such as SQLite, the transaction itself excludes writers. It
-// respects scopes, locks and [ExpectVersion] on db. If conditions on db leave the row out, that is an error.
+// [ErrStale]. The lock is FOR SHARE within [DefaultTimeout], or the row lock on db, which may have [Try] or [Timeout]. Outside of
+// a transaction the error is [ErrNoTransaction]. On a database without row locks, such as SQLite, the transaction itself excludes writers.
+// VerifyVersion respects scopes, locks and [ExpectVersion] on db. If conditions on db leave the row out, that is an error.
 func VerifyVersion(db *gorm.DB, value any) error { return fault.Caused(db, reload.Verify(db, value)) }
 
 // VersionTrigger returns the DDL of a trigger that moves the integer version column of a table in every update that does
@@ -89,15 +89,15 @@ type StaleError struct {
 	Table      string
 	Op         string         // update, save, delete, upsert, touch or verify
 	PrimaryKey map[string]any // by column; empty where the statement named no row
-	Expected   any            // the version the write held: int64, uint32 (xmin) or time.Time, or the tags of If-Match as a string; nil where it was NULL or columns were compared
-	Actual     any            // the version of the row; nil where it is unknown, NULL, or the row is gone
+	Expected   any            // the version that the write expected: int64, uint32 (xmin) or time.Time, or the tags of If-Match as a string; nil if it was NULL or columns were compared
+	Actual     any            // the version of the row; nil if it is unknown, NULL, or the row is gone
 	Deleted    bool           // the row is gone, or soft-deleted
 
 	columns      []string // what IfUnchanged compared
 	keys         []string // the columns of the key in their order
-	own          bool     // the transaction itself has moved the row from that version
+	own          bool     // the transaction itself has moved the row away from that version
 	given        bool     // the caller named that version
-	soft, hidden bool     // the row is there, soft-deleted; or a clause of its model hides it
+	soft, hidden bool     // the row exists: it is soft-deleted, or a clause of its model hides it
 	cause        error    // what the server said
 }
 

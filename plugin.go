@@ -44,7 +44,7 @@ type pluginOption func(*Plugin)
 
 func (o pluginOption) apply(p *Plugin) { o(p) }
 
-// DefaultTimeout limits the wait for every lock that a statement asks for with neither a [Timeout] nor a [Try]. It does not
+// DefaultTimeout limits the wait for every lock without a [Timeout] or a [Try]. It does not
 // limit an INSERT, UPDATE or DELETE that waits for a row: lock_timeout and the deadline of the context do. In a foreign table only the
 // deadline does. Default: the session's lock_timeout, which by default waits for ever.
 func DefaultTimeout(d time.Duration) Option {
@@ -53,14 +53,14 @@ func DefaultTimeout(d time.Duration) Option {
 
 // PlainTransactions leaves GORM's connection pool as it is. This has three effects. A lock on a statement's own transaction costs a round
 // trip. A struct that is written in a transaction of db.Transaction or db.Begin counts as not read from then on, even in that transaction;
-// only [Transaction] keeps it. A [Locking] at REPEATABLE READ and above is [ErrSnapshotTaken], unless [AllowSnapshot] is given. Default: transactions
-// are begun on a pool that sees their end, and tx.DB() inside one is a pool of that transaction's connection source, not the application's *sql.DB.
+// in a [Transaction] it does not. A [Locking] at REPEATABLE READ and above is [ErrSnapshotTaken], unless [AllowSnapshot] is given. Default: transactions
+// begin on a pool that sees their end, and tx.DB() inside of one is a pool that lends connections, not the application's *sql.DB.
 func PlainTransactions() Option {
 	return pluginOption(func(p *Plugin) { p.settings.PlainTransactions = true })
 }
 
-// WithoutVersions leaves version columns to the application, as Rails' lock_optimistically = false does: no tag is read and no
-// version moves. A statement that asks about a version is an error. Default: tagged models are checked.
+// WithoutVersions leaves version columns to the application, as Rails' lock_optimistically = false does: version tags are ignored and no
+// version moves. A statement with a clause about versions is an error. Default: tagged models are checked.
 func WithoutVersions() Option {
 	return pluginOption(func(p *Plugin) { p.settings.WithoutVersions = true })
 }
@@ -70,7 +70,7 @@ func AllowServer(name string) Option {
 	return pluginOption(func(p *Plugin) { p.err = errors.Join(p.err, p.settings.Allow(name)) })
 }
 
-// New returns a plugin to install with db.Use. Everything works without options; the doc of an option says what it changes.
+// New returns a plugin to install with db.Use. Everything works without options. The doc of each option says what it changes.
 func New(opts ...Option) *Plugin {
 	p := &Plugin{settings: &install.Settings{Refused: tellRefused}}
 	for _, o := range opts {
@@ -106,9 +106,9 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	return nil
 }
 
-// Close ends the goroutines that the plugin keeps: that of [WithKeyNames], one for each database on which statements were prepared, by
-// GORM's PrepareStmt or Prepare on a transaction, and one for each transaction that its context has ended and the program has not, which
-// would last a minute. Call it after the last statement, before a test looks for goroutines. A program that ends need not call it.
+// Close ends the goroutines of the plugin. These are: the one of [WithKeyNames]; one for each database on which statements were prepared, by
+// GORM's PrepareStmt or by Prepare on a transaction; and one for each transaction whose context has ended and that the program has not ended,
+// which would last a minute. Call Close after the last statement, before a test looks for goroutines. A program that exits need not call it.
 func (p *Plugin) Close() error {
 	if p == nil || p.settings == nil {
 		return nil
@@ -117,7 +117,7 @@ func (p *Plugin) Close() error {
 	return journal.ClosePools(p.settings)
 }
 
-// handlers is all that gormlock does in the life of a statement.
+// handlers is everything that gormlock does in the life of a statement.
 var handlers = hooks.Handlers{
 	Create: hooks.Write{
 		BeforeBegin: beforeCreate, InTransaction: inTransaction, BeforeAssociations: belongs.BeforeAssociations(aggregate.BeforeAssociations),
@@ -179,8 +179,8 @@ func beforeWrite(check, moveRoots func(*gorm.DB)) func(*gorm.DB) {
 	}
 }
 
-// heedLateMarks runs right before a write, when hooks and what other plugins do before it are through. A lock that came
-// with one of them is taken now; for what was asked about versions and fences it is too late.
+// heedLateMarks runs right before a write, after its hooks and the callbacks of other plugins. If one of them has asked for a lock, it is
+// taken now. Clauses about versions and fences come too late, and are refused.
 func heedLateMarks(db *gorm.DB) {
 	if mark.IsOn(db.Statement) {
 		xact.Take(db)

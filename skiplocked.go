@@ -45,13 +45,13 @@ func (s Strength) applyRowLock(l *rowlock.Lock) error { return l.SetStrength(row
 // row. A Timeout bounds the wait for each row, not their sum; it and Try cost two round trips, for a savepoint around it.
 //
 // Outside of a transaction the locks would end with the statement: the error is [ErrNoTransaction], and nothing is executed.
-// It is also an error if PostgreSQL does not lock the rows of the query (Count, DISTINCT, GROUP BY, aggregates, the outer side
-// of a join; a function, VALUES, a WITH query or a view that computes its rows in FROM), or if the statement takes no row lock: create,
-// update, delete, raw SQL. FirstOrCreate takes it. Such a view is noticed a minute late if another process makes it of a table meanwhile.
+// It is also an error if PostgreSQL does not lock the rows of the query: for Count, DISTINCT, GROUP BY, aggregates, the outer side
+// of a join, or if FROM has a function, VALUES, a WITH query or a view that computes its rows. And it is an error if the statement cannot have a
+// row lock: create, update, delete, raw SQL. FirstOrCreate can. If another process replaces a table by such a view, the error comes up to a minute late.
 //
-// At READ COMMITTED a query that waited returns rows as they are after the wait. It leaves out those whose own columns no longer match,
-// so it may return fewer than its LIMIT, and their order is that of before the wait. At REPEATABLE READ a row that was
-// changed meanwhile is an error that [IsRetryable] knows.
+// At READ COMMITTED a query that waited returns rows as they are after the wait. It leaves out rows whose own columns no longer match,
+// so it may return fewer than its LIMIT. They are in the order from before the wait. At REPEATABLE READ a row that was
+// changed meanwhile is an error for which [IsRetryable] is true.
 //
 // Rows that Preload reads are not locked, see [Preloaded]. On a sub-query, the outer statement locks the rows, in its own
 // transaction; Try and Timeout are an error there, and [DefaultTimeout] does not apply. On a group of conditions, or the
@@ -130,8 +130,8 @@ func Skip() RowLockOption {
 	})
 }
 
-// Of locks the rows of these tables of the query only, each named as the query names it: by its alias if it has one, a
-// table that Joins joins by the name of the association. Default: all tables of the query; with joins the model's own.
+// Of locks only the rows of these tables of the query. Name each table as the query does: by its alias if it has one, and a
+// joined association by its name. Default: all tables of the query; with joins only the model's own.
 func Of(tables ...string) RowLockOption {
 	return rowLockOption(func(l *rowlock.Lock) error {
 		if len(tables) == 0 {
@@ -143,8 +143,8 @@ func Of(tables ...string) RowLockOption {
 }
 
 // Preloaded also locks the rows that Preload loads, with the same strength. It never skips them, because a skipped child
-// looks like a deleted one: if the query skips locked rows, Preload waits. If a child is refused, what was read before it
-// stays locked. The rows of a many-to-many join table are read without a lock. Default: Preload reads without locks.
+// looks like a deleted one: if the query skips locked rows, Preload waits. If the lock of a child is refused, the rows that were read before it
+// stay locked. The rows of a many-to-many join table are read without a lock. Default: Preload reads without locks.
 func Preloaded() RowLockOption {
 	return rowLockOption(func(l *rowlock.Lock) error {
 		l.Preloaded = true
@@ -152,7 +152,7 @@ func Preloaded() RowLockOption {
 	})
 }
 
-// applyRowLock makes Try NOWAIT and Timeout a lock_timeout. A wait has the limits that it has for advisory locks.
+// applyRowLock makes Try a NOWAIT and Timeout a lock_timeout. A timeout has the same limits as for advisory locks.
 func (o WaitOption) applyRowLock(l *rowlock.Lock) error {
 	if o.try {
 		l.Try = true

@@ -65,9 +65,9 @@ func RetryIf(curable func(error) bool) TxOption {
 	})
 }
 
-// Within bounds the whole call: all attempts, the pauses between them, waits for locks, and running statements. After it
-// the error is context.DeadlineExceeded with the error of the last attempt. Cutting off a statement closes its connection,
-// so inside another transaction that one is lost too. Default: no bound but that of the context.
+// Within bounds the whole call: all attempts, the pauses between them, waits for locks, and running statements. When the time is over,
+// the error is context.DeadlineExceeded with the error of the last attempt. Cutting off a statement closes its connection.
+// So inside another transaction, that transaction is lost too. Default: only the context bounds the call.
 func Within(d time.Duration) TxOption {
 	return txOption(func(t *attempt.Call) error {
 		if d <= 0 {
@@ -78,8 +78,8 @@ func Within(d time.Duration) TxOption {
 	})
 }
 
-// OnRetry calls told before each run but the first, with the number of the run that failed, counted from 1, and its
-// error. Default: nobody is told.
+// OnRetry calls told before each run except the first, with the number of the run that failed, counted from 1, and its
+// error. Default: no call.
 func OnRetry(told func(attempt int, err error)) TxOption {
 	return txOption(func(t *attempt.Call) error {
 		if told == nil {
@@ -115,8 +115,8 @@ func Isolation(level sql.IsolationLevel) TxOption {
 // fn may run several times with [Attempts]: what it does outside of the transaction must be repeatable, and it must
 // read inside the transaction what its decisions depend on. Attempts counts the runs of this call only.
 //
-// Inside of another transaction it is a savepoint of that one: locks are taken at its start and freed if it is rolled back.
-// fn is not run again there, because only the outer transaction can be repeated as a whole. An [Isolation] or [ReadOnly] is
+// Inside of another transaction it sets a savepoint. Locks are taken after the savepoint, and freed if fn is rolled back.
+// fn is not run again there, because only the outer transaction can be repeated as a whole. [Isolation] and [ReadOnly] are
 // an error, because the outer transaction has begun.
 func Transaction(db *gorm.DB, fn func(tx *gorm.DB) error, opts ...TxOption) error {
 	if err := install.Usable(db); err != nil {

@@ -85,9 +85,9 @@ type XactLockClause struct{ xactLock }
 
 type xactLock = xact.Lock
 
-// AcquireXactLock takes all of the locks now, or none, in the transaction tx and in one round trip. With [Try] a lock
-// that somebody else holds is ErrNotAcquired, and with [Timeout] one that is not granted in time is ErrLockTimeout; tx
-// is as usable as before. Outside of a transaction: ErrNoTransaction. Locks asked on tx are taken too. See [advisory.Acquire].
+// AcquireXactLock takes all of the locks now, or none, in the transaction tx and in one round trip. With [Try], a lock
+// that somebody else holds is ErrNotAcquired. With [Timeout], a lock that is not granted in time is ErrLockTimeout. After both, tx
+// is as usable as before. Outside of a transaction the error is ErrNoTransaction. Locks on tx are taken too. See [advisory.Acquire].
 func AcquireXactLock(tx *gorm.DB, keys []lockkey.Key, opts ...LockOption) error {
 	if err := install.Usable(tx); err != nil {
 		return err

@@ -47,7 +47,7 @@ var errNilConn = fmt.Errorf("%w: a session lock on a nil *sql.Conn, give it what
 //
 // [ErrStandby]: the server is a standby. [ErrServer]: the server only looks like PostgreSQL. [ErrNotPostgres]: it is another
 // database. [ErrPooler]: there is a pooler in between. [ErrHeld]: this session already has the lock. After any other error of
-// the server or the connection conn is closed, because nobody knows what it holds.
+// the server or the connection conn is closed, because it is not known what it holds.
 //
 // A pooler is noticed only with pgx, or with a wrapper of its connection that has a method Raw. With another driver connect past
 // a pooler in transaction mode: the lock would stay with a server connection that others use.
@@ -129,8 +129,8 @@ func pidOf(conn any) uint32 {
 	return pid
 }
 
-// do asks once, apart from the time that ctx leaves: an answer that was not waited for leaves a session behind
-// of which nobody knows what it holds.
+// do asks once, and does not stop waiting when ctx ends: without the answer it would not be known what the session
+// holds.
 func (l *KeyLocker) do(ctx context.Context, conn *sql.Conn, ask func(context.Context, lockrequest.Queryer) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionWithin)
 	defer cancel()

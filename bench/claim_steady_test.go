@@ -15,15 +15,15 @@ const (
 	steadyClaimers = 8
 	steadyWindow   = 5 * time.Second
 	steadyWindows  = 6
-	steadyJobs     = 2_500_000 // more than are claimed meanwhile
+	steadyJobs     = 2_500_000 // more than are claimed during the run
 )
 
-// forQueues are the settings of docs/own-queue.md: those that work.Migrate gives its table.
+// forQueues are the settings of docs/own-queue.md, which work.Migrate gives its table too.
 const forQueues = `ALTER TABLE jobs SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
 	autovacuum_analyze_scale_factor = 0.02, autovacuum_analyze_threshold = 5000, autovacuum_vacuum_cost_delay = 0)`
 
-// BenchmarkClaimSteady claims 10 jobs at a time by 8 goroutines for half a minute, and compares its last five seconds with its
-// first: with the settings of docs/own-queue.md, where autovacuum looks every second, and with those that PostgreSQL comes with.
+// BenchmarkClaimSteady claims 10 jobs at a time with 8 goroutines for half a minute, and compares its last five seconds with its first. It does so
+// with the settings of docs/own-queue.md, where autovacuum looks every second, and with PostgreSQL's defaults.
 func BenchmarkClaimSteady(b *testing.B) {
 	for _, way := range []struct {
 		name, naptime string
@@ -54,7 +54,7 @@ func BenchmarkClaimSteady(b *testing.B) {
 	}
 }
 
-// claimWindows is how many jobs a second were claimed in each window.
+// claimWindows returns how many jobs per second were claimed in each window.
 func claimWindows(b *testing.B, claim func() (int, error)) []float64 {
 	b.Helper()
 	var counts [steadyWindows]atomic.Int64

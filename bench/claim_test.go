@@ -32,7 +32,7 @@ func ready(q *gorm.DB) *gorm.DB {
 	return q.Where("state = 'ready'").Order("priority DESC, id")
 }
 
-// bareClaim is what one would write by hand.
+// bareClaim is a claim written by hand.
 const bareClaim = `WITH free AS MATERIALIZED (
 	SELECT id FROM jobs WHERE state = 'ready' ORDER BY priority DESC, id LIMIT %d FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE jobs SET state = 'running', attempts = attempts + 1 FROM free WHERE jobs.id = free.id
@@ -70,7 +70,7 @@ func makeJobs(b *testing.B, db *gorm.DB, kind string, n int, settings string) {
 			attempts int NOT NULL DEFAULT 0, payload text NOT NULL, run_at timestamptz NOT NULL DEFAULT now(), created_at timestamptz NOT NULL DEFAULT now())`,
 		settings,
 		fmt.Sprintf(`INSERT INTO jobs (state, priority, payload) SELECT 'ready', i %% 4, repeat('x', 100) FROM generate_series(1, %d) i`, n),
-		"ALTER TABLE jobs ADD PRIMARY KEY (id)", // a long list goes into an index faster at once
+		"ALTER TABLE jobs ADD PRIMARY KEY (id)", // building an index at once is faster for a long list
 		"CREATE INDEX ON jobs (priority DESC, id) WHERE state = 'ready'",
 		"VACUUM ANALYZE jobs",
 	} {
@@ -80,7 +80,7 @@ func makeJobs(b *testing.B, db *gorm.DB, kind string, n int, settings string) {
 	}
 }
 
-// open opens GORM with the plugin, and the pool beneath it: both sides use the same connections.
+// open opens GORM with the plugin, and returns its pool too, so both sides use the same connections.
 func open(b *testing.B, conns int) (*gorm.DB, *sql.DB) {
 	b.Helper()
 	db := pgtest.Open(b, pgtest.Plugin(gormlock.New()), pgtest.Schema(), pgtest.MaxConns(conns))
@@ -91,9 +91,9 @@ func open(b *testing.B, conns int) (*gorm.DB, *sql.DB) {
 	return db, pool
 }
 
-// BenchmarkClaim10 claims 10 rows at a time on a small and on a large table: by Claim and by hand in turns, and by hand
-// through GORM and by hand in turns. Not all three at once: two of them send one statement, which would be the only one
-// that the server finds in its caches.
+// BenchmarkClaim10 claims 10 rows at a time on a small and on a large table. It compares Claim with a claim by hand, and a claim by hand through
+// GORM with one without GORM, each pair in turns. All three are not compared at once: two of them send the same statement, so only that one would
+// be in the server's caches.
 func BenchmarkClaim10(b *testing.B) {
 	db, pool := open(b, 1)
 	bareSQL := fmt.Sprintf(bareClaim, 10)
@@ -101,7 +101,7 @@ func BenchmarkClaim10(b *testing.B) {
 		jobs, err := gormlock.Claim[job](db, 10, running, ready)
 		return len(jobs), err
 	}
-	byHand := func() (int, error) { // in the context of db: one that can end costs a goroutine
+	byHand := func() (int, error) { // in the context of db, because a context that can end costs a goroutine
 		jobs, err := bare(db.Statement.Context, pool, bareSQL)
 		return len(jobs), err
 	}
@@ -113,7 +113,7 @@ func BenchmarkClaim10(b *testing.B) {
 	var small time.Duration
 	for _, size := range []int{10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("ready=%d", size), func(b *testing.B) {
-			tables, rounds := 1, min(300, size/500) // a round takes 400 rows: the table does not run dry
+			tables, rounds := 1, min(300, size/500) // a round takes 400 rows, so the table is never empty
 			if size == 10_000 {
 				tables = 15
 			}
@@ -142,8 +142,8 @@ func BenchmarkClaim10(b *testing.B) {
 	}
 }
 
-// BenchmarkClaimArgument claims 10 of 600,000 rows at a time from 4 goroutines, with an argument in the condition, as the
-// README writes it, and with the literal, in turns. The table has a partial index on what is ready.
+// BenchmarkClaimArgument claims 10 of 600,000 rows at a time from 4 goroutines. It compares an argument in the condition, as in the README, with a
+// literal, in turns. The table has a partial index on ready rows.
 func BenchmarkClaimArgument(b *testing.B) {
 	const workers = 4
 	db, _ := open(b, workers)

@@ -20,11 +20,11 @@ const (
 	drainJobs    = 100_000
 	drainWorkers = 16
 	drainBatch   = 100
-	drainRounds  = 7 // of each way, each time
+	drainRounds  = 7 // of each side, each time
 )
 
-// BenchmarkDrain lets 16 workers claim 100,000 jobs in batches of 100: by Claim, by the same statement by hand, and by
-// what River fetches its jobs with.
+// BenchmarkDrain lets 16 workers claim 100,000 jobs in batches of 100: with Claim, with the same statement by hand, and with the statement with
+// which River fetches jobs.
 func BenchmarkDrain(b *testing.B) {
 	db, pool := open(b, drainWorkers)
 	river := newRiver(b)
@@ -66,7 +66,7 @@ func BenchmarkDrain(b *testing.B) {
 	reportRatios(b, "x-river", ratios(rates[0], rates[2]))
 }
 
-// drain returns how many jobs a second were claimed.
+// drain returns how many jobs per second were claimed.
 func drain(b *testing.B, claim func(ctx context.Context, worker int) (int, error)) float64 {
 	b.Helper()
 	var all sync.WaitGroup
@@ -99,7 +99,7 @@ func drain(b *testing.B, claim func(ctx context.Context, worker int) (int, error
 	return drainJobs / took.Seconds()
 }
 
-// riverFetch is River's table and what its client fetches jobs with, without the rest of it.
+// riverFetch is River's table and the statement with which its client fetches jobs, without the rest of River.
 type riverFetch struct {
 	pool     *pgxpool.Pool
 	executor riverdriver.Executor

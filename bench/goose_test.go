@@ -13,8 +13,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// BenchmarkGooseLock compares a lock that nobody else wants with that of goose, which takes a connection of the pool for
-// it, as a migration does.
+// BenchmarkGooseLock compares an uncontended lock with goose's lock, which takes a connection of the pool, as a migration does.
 func BenchmarkGooseLock(b *testing.B) {
 	db := pool(b, pgtest.DSN(b))
 	m, err := sessionlock.Open(b.Context(), pgtest.DSN(b))

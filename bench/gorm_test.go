@@ -28,8 +28,7 @@ type account struct {
 	Version int64 `gormlock:"version"`
 }
 
-// BenchmarkVersionedUpdate compares building an update of a versioned model with one of the same model without the tag:
-// nothing is sent.
+// BenchmarkVersionedUpdate compares building an update of a versioned model with building one of the same model without the tag. Nothing is sent.
 func BenchmarkVersionedUpdate(b *testing.B) {
 	db, err := gorm.Open(postgres.New(postgres.Config{Conn: pgtest.SQLDB(b)}), &gorm.Config{
 		DryRun: true, SkipDefaultTransaction: true, Logger: logger.Discard,
@@ -46,15 +45,15 @@ func BenchmarkVersionedUpdate(b *testing.B) {
 	b.ReportMetric(moreAllocations(without, with), "more-allocs")
 }
 
-// guardedAccount is the model as gorm.io/plugin/optimisticlock has it.
+// guardedAccount is the model for gorm.io/plugin/optimisticlock.
 type guardedAccount struct {
 	ID      int64
 	Balance int64
 	Version optimisticlock.Version
 }
 
-// BenchmarkVersionedUpdateSent compares a versioned update on a server with one by optimisticlock, whose caller looks whether a
-// row was changed, and keeps count of the version: the struct is not told.
+// BenchmarkVersionedUpdateSent compares a versioned update on a server with one by optimisticlock. There the caller checks whether a row was
+// changed, and counts the version, because the plugin does not update the struct.
 func BenchmarkVersionedUpdateSent(b *testing.B) {
 	with := pgtest.Open(b, pgtest.Plugin(gormlock.New()), pgtest.Schema())
 	without := pgtest.Open(b, pgtest.Schema())
@@ -105,8 +104,8 @@ var unused = []struct {
 	{"delete", func(db *gorm.DB) error { return db.Delete(&plainAccount{}, -1).Error }},
 }
 
-// BenchmarkUnused compares statements with the plugin installed and without, nothing of it is used: what each allocates
-// and how many round trips it makes, and for some how long it takes.
+// BenchmarkUnused compares statements with and without the plugin that use nothing of it: what each allocates, how many round trips it makes, and
+// for some how long it takes.
 func BenchmarkUnused(b *testing.B) {
 	with := pgtest.Open(b, pgtest.Plugin(gormlock.New()), pgtest.Schema())
 	without := pgtest.Open(b, pgtest.Schema())
@@ -144,8 +143,8 @@ func reportTimes(b *testing.B, peers, ours []float64) {
 	reportRatios(b, "ratio", ratios(ours, peers))
 }
 
-// moreAllocations is what ours allocates more than the peer, in whole allocations: the median of means, for the driver
-// takes a new buffer every other time, and a pool that was emptied meanwhile counts once more, on either side.
+// moreAllocations is how many more whole allocations ours makes than the peer: the median of means. The driver takes a new buffer every other time,
+// and after a pool was emptied one more is counted, on either side.
 func moreAllocations(peer, ours func() error) float64 {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const rounds, runs = 21, 50

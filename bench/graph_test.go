@@ -16,20 +16,20 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// BenchmarkModules counts the modules in the graph of a program that uses gormlock, beyond those of one that uses GORM and its
-// driver for PostgreSQL. It needs no network: the go.mod of each is there already.
+// BenchmarkModules counts the modules in the graph of a program that uses gormlock, beyond those of a program that uses GORM and its driver for
+// PostgreSQL. It needs no network, because the go.mod of each is there already.
 func BenchmarkModules(b *testing.B) {
 	plain := []string{"gorm.io/gorm", "gorm.io/driver/postgres"}
 	without, with := graph(b, plain...), graph(b, append(plain, "github.com/gormlock/gormlock")...)
 	maps.DeleteFunc(with, func(path string, _ bool) bool { return without[path] })
-	for b.Loop() { // a count is a count
+	for b.Loop() { // one round: a count does not vary
 	}
 	b.Logf("%v", slices.Sorted(maps.Keys(with)))
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(len(with)), "more")
 }
 
-// graph are the modules of a program that requires these, in the versions of this one.
+// graph returns the modules of a program that requires these, in the versions of this module.
 func graph(b *testing.B, required ...string) map[string]bool {
 	b.Helper()
 	root, err := filepath.Abs("..")
@@ -58,7 +58,7 @@ func goList(b *testing.B, dir string, args ...string) string {
 	return string(out)
 }
 
-// BenchmarkPlainTransaction counts what an explicit transaction of GORM allocates more with the plugin, nothing of which it uses.
+// BenchmarkPlainTransaction counts how much more an explicit transaction of GORM allocates with the plugin, without using it.
 func BenchmarkPlainTransaction(b *testing.B) {
 	plain, plugin := pgtest.Open(b, pgtest.Schema()), pgtest.Open(b, pgtest.Schema(), pgtest.Plugin(gormlock.New()))
 	run := func(db *gorm.DB) func() error {
@@ -66,7 +66,7 @@ func BenchmarkPlainTransaction(b *testing.B) {
 			return db.Transaction(func(tx *gorm.DB) error { return tx.Exec("SELECT 1").Error })
 		}
 	}
-	for b.Loop() { // a count is a count
+	for b.Loop() { // one round: a count does not vary
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(moreAllocations(run(plain), run(plugin)), "more-allocs")

@@ -15,7 +15,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// scaleRows saves slices of versioned rows: how many rows a second.
+// scaleRows saves slices of versioned rows, and reports rows per second.
 func scaleRows(b *testing.B, db *gorm.DB) {
 	batches := db.Session(&gorm.Session{CreateBatchSize: 1000})
 	var steps []step
@@ -53,7 +53,7 @@ func (open managers) close() {
 	}
 }
 
-// scaleSessionLocks takes and gives back one lock by 8 goroutines, of managers that hold so many already.
+// scaleSessionLocks takes and releases one lock with 8 goroutines, in managers that already hold a number of locks.
 func scaleSessionLocks(b *testing.B, dsn string) {
 	var steps []step
 	var open managers
@@ -78,11 +78,11 @@ func scaleSessionLocks(b *testing.B, dsn string) {
 	inSteps(b, steps)
 }
 
-// fillLeases has leases of others: held for a day.
+// fillLeases inserts leases of others, held for a day.
 const fillLeases = `INSERT INTO %[1]s (space, id, name, holder, owner, acquired_at, expires_at, wanted)
 	SELECT 1, i, 'other/' || i, 'other', 'other', now(), now() + interval '1 day', false FROM generate_series(1, %[2]d) i`
 
-// scaleLeases takes and gives back one lease by 8 goroutines, in tables that hold so many others.
+// scaleLeases takes and releases one lease with 8 goroutines, in tables with a number of other leases.
 func scaleLeases(b *testing.B, dsn string) {
 	pool := leasePool(b, dsn)
 	var steps []step
@@ -103,10 +103,10 @@ func scaleLeases(b *testing.B, dsn string) {
 	inSteps(b, steps)
 }
 
-// BenchmarkClaimGrowth claims 10 of ten thousand, of a million and of ten million rows, by Claim and by hand, all in turns.
-// The tables are unlogged, so that ten million rows are made in less than a minute: a claim's index does not know.
+// BenchmarkClaimGrowth claims 10 of ten thousand, of a million and of ten million rows, with Claim and by hand, all in turns. The tables are
+// unlogged, so that making ten million rows takes less than a minute. That does not affect the index of a claim.
 func BenchmarkClaimGrowth(b *testing.B) {
-	const rounds = 31 // of 2 × 10 claims: they leave a fifth of the smallest table
+	const rounds = 31 // of 2 × 10 claims, which leave a fifth of the smallest table
 	sizes := []int{10_000, 1_000_000, 10_000_000}
 	ours, bares := make([][]float64, len(sizes)), make([][]float64, len(sizes))
 	claims := make([]func() (int, error), len(sizes))
@@ -128,7 +128,7 @@ func BenchmarkClaimGrowth(b *testing.B) {
 	for round := range rounds + 1 {
 		for i := range sizes {
 			our, bare := us(timeTurn(b, 10, claims[i])), us(timeTurn(b, 10, byHand[i]))
-			if round > 0 { // the first prepares the statements
+			if round > 0 { // the first round prepares the statements
 				ours[i], bares[i] = append(ours[i], our), append(bares[i], bare)
 			}
 		}
@@ -152,7 +152,7 @@ func BenchmarkSlices(b *testing.B) {
 	db, _ := open(b, 1)
 	must(b, db.AutoMigrate(&plainAccount{}, &account{}))
 	batches := db.Session(&gorm.Session{CreateBatchSize: 1000})
-	var smallest float64 // seconds for a row
+	var smallest float64 // seconds per row
 	for _, n := range []int{10, 1000, 10_000, 50_000} {
 		b.Run(fmt.Sprintf("rows=%d", n), func(b *testing.B) {
 			plain, versioned := make([]plainAccount, n), make([]account, n)

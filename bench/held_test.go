@@ -11,8 +11,8 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// BenchmarkSessionHeld holds 5,000 session locks at once, each acquired by itself, on a server with the settings that
-// PostgreSQL comes with, and says on how many connections.
+// BenchmarkSessionHeld holds 5,000 session locks at once, each acquired separately, on a server with PostgreSQL's default settings, and reports on
+// how many connections.
 func BenchmarkSessionHeld(b *testing.B) {
 	const locks, workers = 5_000, 50
 	dsn := pgtest.Fresh(b, pgserver.Setting("max_connections", "100"), pgserver.Setting("max_locks_per_transaction", "64"),
@@ -39,7 +39,7 @@ func BenchmarkSessionHeld(b *testing.B) {
 	if held != locks {
 		b.Fatalf("%d locks are held", held)
 	}
-	for b.Loop() { // a count is a count
+	for b.Loop() { // one round: a count does not vary
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(connections), "connections")

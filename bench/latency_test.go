@@ -24,8 +24,8 @@ const latencyFor = 3 * time.Second
 // hold runs held while a lock is held.
 type hold func(key lockkey.Key, held func()) error
 
-// BenchmarkLatency measures how long one waits, by 1 goroutine and by 64 at once: for a lock that nobody else wants, for a
-// lock after its holder began to release it, and for a claim of 10.
+// BenchmarkLatency measures how long a caller waits, with 1 goroutine and with 64 at once: for an uncontended lock, for a lock after its holder
+// began to release it, and for a claim of 10.
 func BenchmarkLatency(b *testing.B) {
 	const crowded = 64
 	dsn := pgtest.SchemaDSN(b)
@@ -60,7 +60,7 @@ func BenchmarkLatency(b *testing.B) {
 		one, other := way.open(b), way.open(b)
 		for _, n := range []int{1, crowded} {
 			b.Run(fmt.Sprintf("%s/goroutines=%d", way.name, n), func(b *testing.B) { reportLatency(b, free(b, n, one)) })
-			if way.name == "lease" { // a waiter in another process asks again after a pause: that is no latency
+			if way.name == "lease" { // a waiter in another process asks again after a pause: that is not latency
 				continue
 			}
 			b.Run(fmt.Sprintf("%s-contended/goroutines=%d", way.name, n), func(b *testing.B) { reportLatency(b, contended(b, n, one, other)) })
@@ -82,7 +82,7 @@ func BenchmarkLatency(b *testing.B) {
 	}
 }
 
-// free takes locks that nobody else wants: each goroutine has a key of its own.
+// free takes uncontended locks: each goroutine has its own key.
 func free(b *testing.B, n int, by hold) []time.Duration {
 	return latencies(n, func(i int, waited func(time.Duration)) {
 		began := time.Now()
@@ -90,10 +90,10 @@ func free(b *testing.B, n int, by hold) []time.Duration {
 	})
 }
 
-// contended lets n goroutines, and one more that holds the lock when they come, want one lock, one half of them in another
-// process, as it were. A wait begins when the holder begins to release, if the next holder stood there by then.
+// contended lets n goroutines want one lock, and one more that holds it when they come. Half of them act as if they were in another process. A wait
+// begins when the holder begins to release, if the next holder was waiting by then.
 func contended(b *testing.B, n int, ways ...hold) []time.Duration {
-	var released atomic.Int64 // in nanoseconds since began; whoever holds the lock writes it
+	var released atomic.Int64 // in nanoseconds since began; the holder of the lock writes it
 	began := time.Now()
 	return latencies(n+1, func(i int, waited func(time.Duration)) {
 		asked := time.Since(began)
@@ -101,7 +101,7 @@ func contended(b *testing.B, n int, ways ...hold) []time.Duration {
 			if free := time.Duration(released.Load()); free > asked {
 				waited(time.Since(began) - free)
 			}
-			if n == 1 { // until the other stands there
+			if n == 1 { // until the other one waits
 				<-time.After(2 * time.Millisecond)
 			}
 			released.Store(int64(time.Since(began)))
@@ -109,7 +109,7 @@ func contended(b *testing.B, n int, ways ...hold) []time.Duration {
 	})
 }
 
-// latencies are those of what n goroutines do until the time is over.
+// latencies are the waits in what n goroutines do until the time is over.
 func latencies(n int, do func(i int, waited func(time.Duration))) []time.Duration {
 	until := time.Now().Add(latencyFor)
 	each := make([][]time.Duration, n)

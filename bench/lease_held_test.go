@@ -39,8 +39,8 @@ func (r *renewals) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.Trac
 	}
 }
 
-// BenchmarkLeaseHeld holds 10,000 leases of 15 seconds in one process, and says how
-// many statements renewed them, how long each took, and how much the table grew meanwhile.
+// BenchmarkLeaseHeld holds 10,000 leases of 15 seconds in one process, and reports how many statements renewed them, how long each took, and how
+// much the table grew.
 func BenchmarkLeaseHeld(b *testing.B) {
 	const n = 10_000
 	config, err := pgx.ParseConfig(pgtest.DSN(b))

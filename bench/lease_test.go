@@ -15,20 +15,19 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// leaseConns is how many connections leases, the SQL by hand and redislock have each.
+// leaseConns is how many connections leases, the SQL by hand and redislock each have.
 const leaseConns = 16
 
-// BenchmarkLease compares acquire and release of leases on distinct keys: gormlock's, each
-// with a fencing token, with redislock on a local Redis, with an upsert and a delete by
-// hand, and with what cirello.io/pglock sends. Neither PostgreSQL nor Redis syncs to disk,
-// as tests run them; "durable" does, with each commit and each command.
+// BenchmarkLease compares acquire and release of leases on distinct keys: gormlock's, each with a fencing token, with redislock on a local Redis,
+// with an upsert and a delete by hand, and with the statements of cirello.io/pglock. Neither PostgreSQL nor Redis syncs to disk, as in tests; in
+// "durable" both do, with each commit and each command.
 func BenchmarkLease(b *testing.B) {
 	leases(b, pgtest.DSN(b), "", redisClient(b, false))
 	durable := pgtest.Fresh(b, pgserver.Setting("fsync", "on"), pgserver.Setting("full_page_writes", "on"))
 	leases(b, durable.DSN("postgres"), "/durable", redisClient(b, true))
 }
 
-// leases compares with all peers; without Redis where there is no client.
+// leases compares with all peers, except Redis if there is no client.
 func leases(b *testing.B, dsn, suffix string, client *redis.Client) {
 	m, err := lease.New(b.Context(), leasePool(b, dsn))
 	if err != nil {

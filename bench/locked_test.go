@@ -17,8 +17,8 @@ import (
 // network is the round trip to a server in the same data centre.
 const network = 500 * time.Microsecond
 
-// BenchmarkLocked compares one lock and one update in a transaction with what one writes in GORM without gormlock: a
-// transaction, SELECT pg_advisory_xact_lock, the update. Each goroutine has a key and a row of its own.
+// BenchmarkLocked compares one lock and one update in a transaction with the same in GORM without gormlock: a transaction, SELECT
+// pg_advisory_xact_lock, the update. Each goroutine has its own key and row.
 func BenchmarkLocked(b *testing.B) {
 	dsn := pgtest.SchemaDSN(b)
 	for _, far := range []bool{false, true} {
@@ -91,7 +91,7 @@ func BenchmarkHotRow(b *testing.B) {
 		func(until time.Time) int { return each(b, 8, until, byLockRow) })
 }
 
-// accountsFor makes the table with so many rows.
+// accountsFor makes the table with this many rows.
 func accountsFor(b *testing.B, db *gorm.DB, rows int) {
 	b.Helper()
 	must(b, db.AutoMigrate(&plainAccount{}))
@@ -101,7 +101,7 @@ func accountsFor(b *testing.B, db *gorm.DB, rows int) {
 	}
 }
 
-// each counts how often n goroutines do it, each with a row of its own.
+// each counts how often n goroutines do it, each with its own row.
 func each(b *testing.B, n int, until time.Time, do func(row int64) error) int {
 	var over atomic.Bool
 	time.AfterFunc(time.Until(until), func() { over.Store(true) })

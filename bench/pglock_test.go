@@ -41,8 +41,7 @@ const (
 	pglockRelease = `DELETE FROM locks WHERE "name" = $1 AND "record_version_number" = $2`
 )
 
-// pglocked sends what cirello.io/pglock v1.16.1 does without its heartbeat, which renews each lock by itself, the first
-// time at once.
+// pglocked sends the statements of cirello.io/pglock v1.16.1 without its heartbeat, which renews each lock separately, the first time at once.
 func pglocked(b *testing.B, db *sql.DB) once {
 	b.Helper()
 	for _, text := range []string{

@@ -17,7 +17,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// redisClient runs a Redis for the benchmark; nil where it is left out.
+// redisClient runs a Redis for the benchmark. It returns nil if Redis is left out.
 func redisClient(b *testing.B, durable bool) *redis.Client {
 	b.Helper()
 	if os.Getenv("GORMLOCK_WITHOUT_REDIS") != "" {
@@ -55,7 +55,7 @@ func redisClient(b *testing.B, durable bool) *redis.Client {
 	return client
 }
 
-// redisVersion is the server's, as PostgreSQL counts: 70015 for 7.0.15.
+// redisVersion is the server's version in PostgreSQL's form: 70015 for 7.0.15.
 func redisVersion(b *testing.B, client *redis.Client) float64 {
 	b.Helper()
 	info, err := client.Info(b.Context(), "server").Result()

@@ -13,7 +13,7 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// distant is the way to a server that is a network away: each direction takes half of the round trip.
+// distant is the way to a server behind a network: each direction takes half of the round trip.
 func distant(b *testing.B, dsn string, roundTrip time.Duration) pgtest.Option {
 	b.Helper()
 	server, err := pgx.ParseConfig(dsn)
@@ -42,7 +42,7 @@ func distant(b *testing.B, dsn string, roundTrip time.Duration) pgtest.Option {
 	return pgtest.Param("port", port)
 }
 
-// late copies what it reads, each piece so much later.
+// late copies what it reads, with this delay for each piece.
 func late(to, from net.Conn, by time.Duration) {
 	type piece struct {
 		due  time.Time

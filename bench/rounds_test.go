@@ -15,7 +15,7 @@ func reportRatios(b *testing.B, unit string, ratios []float64) {
 	b.ReportMetric(quartile(ratios, 3), unit+"-q3")
 }
 
-// paired runs both in turns and reports the ratios of the rounds, and the median rates.
+// paired runs both sides in turns, and reports the ratios of the rounds and the median rates.
 func paired(b *testing.B, round time.Duration, peer, ours func(until time.Time) int) {
 	b.Helper()
 	const rounds = 21
@@ -39,7 +39,7 @@ func paired(b *testing.B, round time.Duration, peer, ours func(until time.Time) 
 	reportRatios(b, "ratio", ratios(our, peers))
 }
 
-// alternate runs both in turns, so many times a round, and returns how long a run of each took in each round, in seconds.
+// alternate runs both sides in turns, times calls per round, and returns how long a call of each took in each round, in seconds.
 func alternate(b *testing.B, rounds, times int, peer, ours func() error) (peers, our []float64) {
 	b.Helper()
 	took := func(run func() error) float64 {
@@ -67,18 +67,17 @@ func alternate(b *testing.B, rounds, times int, peer, ours func() error) (peers,
 	return peers, our
 }
 
-// turn is how often a way runs before it is another's turn: a worker's claims follow one another. Called singly, each way
-// pays for the pause that the other made before it sent, which on two virtual processors is 20 µs more for the one with
-// the longer pause, ours.
+// turn is how often a side runs before it is the other's turn, because a worker's claims follow one another. With single calls, each side would pay
+// for the pause that the other one made before it sent. On two virtual processors that is 20 µs more for ours.
 const turn = 10
 
-// pairs are the times of two ways that ran in turns, and their ratio in each round.
+// pairs are the times of two sides that ran in turns, and their ratio in each round.
 type pairs struct {
 	ours, peers []time.Duration // medians of the turns
 	ratios      []float64
 }
 
-// inTurns runs both ways in so many rounds, in one order and the other.
+// inTurns runs both sides in a number of rounds, in one order and then in the other.
 func (p *pairs) inTurns(b *testing.B, rounds, want int, ours, peer func() (int, error)) {
 	b.Helper()
 	for round := range rounds {
@@ -118,7 +117,7 @@ func ratios(ours, peers []float64) []float64 {
 	return each
 }
 
-// over divides each by one time.
+// over divides each time by one time.
 func over(times []time.Duration, by time.Duration) []float64 {
 	each := make([]float64, len(times))
 	for i := range times {
@@ -133,7 +132,7 @@ func median[T interface{ ~int64 | ~float64 }](values []T) T {
 	return values[len(values)/2]
 }
 
-// quartile lies between two values where none stands at the quarter.
+// quartile interpolates between two values if there is none at the quarter.
 func quartile(values []float64, nth int) float64 {
 	values = slices.Clone(values)
 	slices.Sort(values)

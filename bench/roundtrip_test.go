@@ -30,7 +30,7 @@ func (c *counter) open(opts ...pgtest.Option) *gorm.DB {
 	return pgtest.Open(c.b, append(opts, pgtest.Through(c.dsn), pgtest.MaxConns(1))...)
 }
 
-// trips is what run takes when its statements are prepared.
+// trips is how many round trips run takes after its statements are prepared.
 func (c *counter) trips(run func() error) float64 {
 	must(c.b, run())
 	c.proxy.Reset()
@@ -38,8 +38,7 @@ func (c *counter) trips(run func() error) float64 {
 	return float64(c.proxy.RoundTrips())
 }
 
-// BenchmarkRoundTrips counts what locks add to a statement: in a transaction opened for it, in one that is open, and what
-// a version adds to an update.
+// BenchmarkRoundTrips counts what locks add to a statement, in a new transaction and in an open one, and what a version adds to an update.
 func BenchmarkRoundTrips(b *testing.B) {
 	c := newCounter(b)
 	db := c.open(pgtest.Plugin(gormlock.New()))
@@ -54,7 +53,7 @@ func BenchmarkRoundTrips(b *testing.B) {
 	timeout := gormlock.Timeout(time.Minute)
 	update := func(db *gorm.DB) error { return db.Model(&plain).Update("balance", 1).Error }
 	nothing := func(*gorm.DB) error { return nil }
-	for b.Loop() { // a count is a count
+	for b.Loop() { // one round: a count does not vary
 	}
 	b.ReportMetric(0, "ns/op")
 	without := c.trips(func() error { return update(db) })

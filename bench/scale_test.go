@@ -12,8 +12,8 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// window is how long each step of BenchmarkScale lasts, and windows how often it is measured: in turns, so that a machine that
-// is slow for a while is slow for all of them.
+// window is how long each step of BenchmarkScale lasts, and windows is how often it is measured. Steps are measured in turns, so that a machine
+// that is slow for a while affects all of them.
 const (
 	window  = 200 * time.Millisecond
 	windows = 21
@@ -22,10 +22,10 @@ const (
 // step is one size of the work.
 type step struct {
 	name string
-	run  func(until time.Time) int // how often it was done
+	run  func(until time.Time) int // returns how often it was done
 }
 
-// inSteps reports how often a second each step was done, and its ratio to the first one.
+// inSteps reports how often per second each step was done, and its ratio to the first step.
 func inSteps(b *testing.B, steps []step) {
 	b.Helper()
 	rates := make([][]float64, len(steps))
@@ -45,8 +45,8 @@ func inSteps(b *testing.B, steps []step) {
 	}
 }
 
-// BenchmarkScale says what one server carries of each feature, and how that grows with clients and with what is held. The
-// server syncs to disk as PostgreSQL does by default.
+// BenchmarkScale says how much of each feature one server can carry, and how that grows with clients and with what is held. The server syncs to
+// disk, as PostgreSQL does by default.
 func BenchmarkScale(b *testing.B) {
 	server := pgtest.Fresh(b, pgserver.Setting("fsync", "on"), pgserver.Setting("synchronous_commit", "on"), pgserver.Setting("full_page_writes", "on"),
 		pgserver.Setting("max_locks_per_transaction", "256")) // room for all session locks that are held at once
@@ -68,8 +68,8 @@ func BenchmarkScale(b *testing.B) {
 		}
 		return steps
 	}
-	byClients(func(row int64) error { return db.Model(&plain[row-1]).Update("balance", row).Error })[2].run(time.Now().Add(3 * window)) // the files of a new server grow
-	b.Run("update", func(b *testing.B) {                                                                                                // without gormlock's help, to compare with
+	byClients(func(row int64) error { return db.Model(&plain[row-1]).Update("balance", row).Error })[2].run(time.Now().Add(3 * window)) // the files of a new server grow first
+	b.Run("update", func(b *testing.B) {                                                                                                // without gormlock, for comparison
 		inSteps(b, byClients(func(row int64) error { return db.Model(&plain[row-1]).Update("balance", row).Error }))
 	})
 	b.Run("versioned", func(b *testing.B) {
@@ -80,12 +80,12 @@ func BenchmarkScale(b *testing.B) {
 			return gormlock.Transaction(db, func(tx *gorm.DB) error { return tx.Model(&plain[row-1]).Update("balance", row).Error }, gormlock.Locking(gormlock.Key("account", row)))
 		}))
 	})
-	b.Run("hotkey", func(b *testing.B) { // all of them want one lock
+	b.Run("hotkey", func(b *testing.B) { // all clients want one lock
 		inSteps(b, byClients(func(row int64) error {
 			return gormlock.Transaction(db, func(tx *gorm.DB) error { return tx.Model(&plain[0]).Update("balance", row).Error }, gormlock.Locking(gormlock.Key("account", 0)))
 		}))
 	})
-	b.Run("hotrow", func(b *testing.B) { // all of them change one versioned row, and repeat what was stale
+	b.Run("hotrow", func(b *testing.B) { // all clients change one versioned row, and repeat stale writes
 		inSteps(b, byClients(func(int64) error {
 			return gormlock.Transaction(db, func(tx *gorm.DB) error {
 				var a account

@@ -19,8 +19,8 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// BenchmarkSessionLock compares locks on distinct keys: a session-lock manager on one
-// connection, and go-pglock, which has a connection of a pool of 90 for each lock.
+// BenchmarkSessionLock compares locks on distinct keys: a session-lock manager on one connection, and go-pglock, which uses a connection of a pool
+// of 90 for each lock.
 func BenchmarkSessionLock(b *testing.B) {
 	peer := pooled(pool(b, pgtest.DSN(b)))
 	m, err := sessionlock.Open(b.Context(), pgtest.DSN(b))
@@ -37,7 +37,7 @@ func BenchmarkSessionLock(b *testing.B) {
 	}
 }
 
-// once takes a lock and gives it back.
+// once takes a lock and releases it.
 type once func(ctx context.Context, key lockkey.Key) error
 
 func managed(m *sessionlock.Manager, opts ...sessionlock.AcquireOption) once {
@@ -50,7 +50,7 @@ func managed(m *sessionlock.Manager, opts ...sessionlock.AcquireOption) once {
 	}
 }
 
-// pool is the way of the peers: a connection of a pool for each lock.
+// pool is what the peers use: a connection of a pool for each lock.
 func pool(b *testing.B, dsn string) *sql.DB {
 	b.Helper()
 	db, err := sql.Open("pgx", dsn)
@@ -61,7 +61,7 @@ func pool(b *testing.B, dsn string) *sql.DB {
 	return db
 }
 
-// pooled takes locks by go-pglock.
+// pooled takes locks with go-pglock.
 func pooled(db *sql.DB) once {
 	return func(ctx context.Context, key lockkey.Key) error {
 		id, _ := key.Int64()
@@ -77,7 +77,7 @@ func pooled(db *sql.DB) once {
 	}
 }
 
-// statements runs statements one by one on one connection of the pool. Each answers true.
+// statements runs statements one by one on one connection of the pool. Each must return true.
 func statements(db *sql.DB, texts []string) once {
 	return func(ctx context.Context, key lockkey.Key) error {
 		conn, err := db.Conn(ctx)
@@ -96,9 +96,9 @@ func statements(db *sql.DB, texts []string) once {
 	}
 }
 
-// crowd counts how often n goroutines do it, each with a key of its own.
+// crowd counts how often n goroutines do it, each with its own key.
 func crowd(b *testing.B, n int, until time.Time, do once) int {
-	var over atomic.Bool // to look at the clock would be 5 % of the work
+	var over atomic.Bool // reading the clock would be 5 % of the work
 	time.AfterFunc(time.Until(until), func() { over.Store(true) })
 	var wg sync.WaitGroup
 	counts := make([]int, n)
@@ -122,8 +122,8 @@ func crowd(b *testing.B, n int, until time.Time, do once) int {
 	return total
 }
 
-// BenchmarkSessionFenced compares fenced locks on distinct keys: a manager on one
-// connection, and one for its tokens, with lock, upsert and unlock one by one on a pool of 90.
+// BenchmarkSessionFenced compares fenced locks on distinct keys: a manager with one connection for locks and one for tokens, and lock, upsert and
+// unlock one by one on a pool of 90.
 func BenchmarkSessionFenced(b *testing.B) {
 	db := pool(b, pgtest.DSN(b))
 	if err := fence.Migrate(b.Context(), db); err != nil {
@@ -146,9 +146,8 @@ func BenchmarkSessionFenced(b *testing.B) {
 	})
 }
 
-// BenchmarkSessionHandOff compares the time from the release of a key to the return of
-// the acquire that waits for it on another session: two managers, and two connections
-// with pg_advisory_lock.
+// BenchmarkSessionHandOff compares the time from the release of a key to the return of the acquire that waits for it on another session: with two
+// managers, and with two connections that use pg_advisory_lock.
 func BenchmarkSessionHandOff(b *testing.B) {
 	dsn := pgtest.DSN(b)
 	key := lockkey.Of("hand-off")
@@ -180,7 +179,7 @@ func BenchmarkSessionHandOff(b *testing.B) {
 		give[i] = func() { _, err := c.Exec(context.Background(), "SELECT pg_advisory_unlock($1)", id); must(b, err) }
 	}
 
-	// One of each in turns, so that both meet the same machine.
+	// One of each in turns, so that both run under the same load.
 	ours, peer := newHandOffs(holder, waiter), newHandOffs(take, give)
 	const rounds, times = 50, 20
 	var ratios []float64
@@ -201,7 +200,7 @@ func BenchmarkSessionHandOff(b *testing.B) {
 
 func last(values []float64, n int) []float64 { return values[len(values)-n:] }
 
-// handOffs lets two take a key from each other.
+// handOffs lets two sides take a key from each other.
 type handOffs struct {
 	take, give [2]func()
 	holder     int
@@ -213,7 +212,7 @@ func newHandOffs(take, give [2]func()) *handOffs {
 	return &handOffs{take: take, give: give}
 }
 
-// one lets the other wait for the key, and measures from its release on.
+// one lets the other side wait for the key, and measures from the release on.
 func (h *handOffs) one(waited func()) {
 	next := 1 - h.holder
 	got := make(chan time.Time)

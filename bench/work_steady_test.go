@@ -17,11 +17,11 @@ import (
 
 const (
 	steadyFor  = 60 * time.Second
-	steadyLoad = 4000 // jobs a second, enqueued in batches; a backlog is there all the time
+	steadyLoad = 4000 // jobs per second, enqueued in batches; there is always a backlog
 )
 
-// BenchmarkWorkSteady compares the jobs done a second in the last four seconds of a minute with those of seconds 2 to 5: as it
-// is, and with a transaction that is open all the time, so that nothing can be vacuumed.
+// BenchmarkWorkSteady compares the jobs per second in the last four seconds of a minute with those in seconds 2 to 5: without and with a
+// transaction that stays open, so that nothing can be vacuumed.
 func BenchmarkWorkSteady(b *testing.B) {
 	for _, pinned := range []bool{false, true} {
 		b.Run(fmt.Sprintf("pinned=%t", pinned), func(b *testing.B) {
@@ -37,7 +37,7 @@ func BenchmarkWorkSteady(b *testing.B) {
 func steady(b *testing.B, pinned bool) float64 {
 	b.Helper()
 	db := tasks(b, workWorkers+4)
-	// As many as can be done in a minute: the rate is that of the worker, whatever else the machine does.
+	// As many as can be done in a minute, so that the rate is the worker's.
 	const backlog = 20_000
 	fill := func(n int) {
 		must(b, db.Exec(fmt.Sprintf("INSERT INTO tasks (payload) SELECT repeat('x', 100) FROM generate_series(1, %d)", n)).Error)
@@ -79,8 +79,8 @@ func steady(b *testing.B, pinned bool) float64 {
 	return last / first
 }
 
-// BenchmarkWorkLatency measures the time from the enqueuing transaction's begin to the handler's start on an idle system, with
-// package work and with River's own client.
+// BenchmarkWorkLatency measures the time from the begin of the enqueuing transaction to the start of the handler on an idle system, with package
+// work and with River's own client.
 func BenchmarkWorkLatency(b *testing.B) {
 	db := tasks(b, workWorkers+4)
 	r := newRiverQueue(b, workWorkers+4)
@@ -99,7 +99,7 @@ func BenchmarkWorkLatency(b *testing.B) {
 		}
 	}
 	pause := func() { wait(20 * time.Millisecond) }
-	wait(2 * time.Second) // both listen
+	wait(2 * time.Second) // both listen by then
 	var ours, rivers []time.Duration
 	for b.Loop() {
 		for range 100 {
@@ -148,8 +148,8 @@ func BenchmarkWorkEnqueue(b *testing.B) {
 		run(func(tx *gorm.DB) error { return work.Enqueue(tx, &task{Payload: "x"}) }))
 }
 
-// BenchmarkWorkValues compares jobs a second with OnePer over 10,000 values, and with FairBy where one has a backlog of
-// 100,000, with those of a worker without them.
+// BenchmarkWorkValues compares jobs per second of a worker without these options with OnePer over 10,000 values, and with FairBy where one value
+// has a backlog of 100,000.
 func BenchmarkWorkValues(b *testing.B) {
 	for name, opts := range map[string][]work.Option{"OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
 		b.Run(name, func(b *testing.B) {

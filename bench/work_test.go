@@ -53,7 +53,7 @@ func fillTasks(b *testing.B, db *gorm.DB, n int, account string) {
 	}
 }
 
-// workOff returns how many jobs a second a worker does, from its start until n are done.
+// workOff returns how many jobs per second a worker does, from its start until n are done.
 func workOff(b *testing.B, db *gorm.DB, n int, opts ...work.Option) float64 {
 	b.Helper()
 	var handled atomic.Int64
@@ -71,7 +71,7 @@ func workOff(b *testing.B, db *gorm.DB, n int, opts ...work.Option) float64 {
 	go func() { over <- w.Run(ctx) }()
 	<-all
 	stop()
-	must(b, <-over) // all are stored then
+	must(b, <-over) // all outcomes are stored by then
 	took := time.Since(began)
 	var left int64
 	must(b, db.Raw("SELECT count(*) FROM tasks WHERE state <> 'done'").Scan(&left).Error)
@@ -97,7 +97,7 @@ func (w *riverWorker) Work(context.Context, *river.Job[riverArgs]) error {
 	return nil
 }
 
-// riverQueue is River as it is.
+// riverQueue is River without changes.
 type riverQueue struct{ pool *pgxpool.Pool }
 
 func newRiverQueue(b *testing.B, conns int32) *riverQueue {
@@ -128,7 +128,7 @@ func (r *riverQueue) fill(b *testing.B, n int) {
 	}
 }
 
-// startRiver starts River's client, which asks for jobs as often as it lets itself be told to.
+// startRiver starts River's client, which asks for jobs as often as it can be set to.
 func startRiver(b *testing.B, pool *pgxpool.Pool, handle func()) (client *river.Client[pgx.Tx], stop func()) {
 	b.Helper()
 	workers := river.NewWorkers()
@@ -164,7 +164,7 @@ func (r *riverQueue) workOff(b *testing.B, n int) float64 {
 	return float64(n) / took.Seconds()
 }
 
-// BenchmarkWorkJobs has 16 workers do jobs that do nothing, with package work and with River's own client.
+// BenchmarkWorkJobs lets 16 workers do empty jobs, with package work and with River's own client.
 func BenchmarkWorkJobs(b *testing.B) {
 	db := tasks(b, workWorkers+4)
 	r := newRiverQueue(b, workWorkers+4)

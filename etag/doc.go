@@ -54,8 +54,8 @@
 //     then 412. Configure it to leave ETag alone, or put the version into the form.
 //   - A time in a column without time zone needs its type in the model, `gorm:"type:timestamp"`. Without it every write is 412 if the
 //     TimeZone of the connection is not UTC.
-//   - The tag of a row does not change with its children, nor with columns that are tagged unversioned: a client that has the row is
-//     told that it is not modified. When they matter, move the version of the row: [gormlock.Touch].
+//   - The tag of a row does not change with its children, or with columns that are tagged unversioned: a client that has the row
+//     gets 304 Not Modified. If these changes matter, move the version of the row: [gormlock.Touch].
 //   - If-Unmodified-Since is ignored.
 //
 // # Stability

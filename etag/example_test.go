@@ -83,7 +83,7 @@ func Example() {
 	ask("GET", "", "", "")
 	ask("GET", "If-None-Match", `"1"`, "")
 	ask("PATCH", "If-Match", `"1"`, `{"title": "Ann's"}`)
-	ask("PATCH", "If-Match", `"1"`, `{"title": "Bob's"}`) // he looks at what Ann saw
+	ask("PATCH", "If-Match", `"1"`, `{"title": "Bob's"}`) // Bob saw the same version as Ann
 	ask("PATCH", "", "", `{"title": "Bob's"}`)
 	ask("GET", "", "", "")
 	// Output:
@@ -99,7 +99,7 @@ func ExampleOf() {
 	for _, value := range []any{
 		&Document{ID: 7, Version: 3},
 		[]Document{{ID: 7, Version: 3}, {ID: 8, Version: 1}},
-		&Document{ID: 7}, // was not read
+		&Document{ID: 7}, // it was not read
 	} {
 		tag, err := etag.Of(value)
 		if err != nil {
@@ -120,7 +120,7 @@ func ExampleIfMatch() {
 		if line != "" {
 			r.Header.Set("If-Match", line)
 		}
-		if _, err := etag.IfMatch(r); err != nil { // else db.Clauses(expect).Model(&doc).Updates(form)
+		if _, err := etag.IfMatch(r); err != nil { // otherwise db.Clauses(expect).Model(&doc).Updates(form)
 			fmt.Println(err)
 			continue
 		}

@@ -14,14 +14,14 @@ var ErrMalformed = errors.New("gormlock: malformed entity tags")
 // mostTags is how many tags a header may have.
 const mostTags = 1000
 
-// wanted is what If-Match or If-None-Match names.
+// wanted holds the tags that If-Match or If-None-Match names.
 type wanted struct {
 	any  bool // *
 	tags []string
 }
 
-// parseTags reads the lines of If-Match or If-None-Match: `*`, or a list of tags. Empty elements are allowed, and no tag goes
-// on in the next line.
+// parseTags reads the lines of If-Match or If-None-Match: `*`, or a list of tags. Empty elements are allowed. A tag cannot continue
+// in the next line.
 func parseTags(name string, lines []string) (wanted, error) {
 	if len(lines) == 1 && strings.Trim(lines[0], " \t") == "*" {
 		return wanted{any: true}, nil
@@ -55,7 +55,7 @@ func parseTags(name string, lines []string) (wanted, error) {
 	return wanted{tags: tags}, nil
 }
 
-// tagLength is how long the tag is that text begins with; 0: it begins with none.
+// tagLength is the length of the tag at the beginning of text; 0: there is none.
 func tagLength(text string) int {
 	at := 0
 	if strings.HasPrefix(text, "W/") {
@@ -75,7 +75,7 @@ func tagLength(text string) int {
 	return 0
 }
 
-// hasStrongly compares as If-Match does: both are strong, and have the same octets.
+// hasStrongly compares as If-Match does: both tags must be strong and have the same octets.
 func (w wanted) hasStrongly(tag string) bool {
 	return w.any || !strings.HasPrefix(tag, "W/") && slices.Contains(w.tags, tag)
 }

@@ -75,7 +75,7 @@ func TestRFC9110_lists(t *testing.T) {
 	}
 }
 
-// RFC 9110, 8.8.3.2: the table of comparisons, and that it goes by octets.
+// RFC 9110, 8.8.3.2: the table of comparisons, which compare octets.
 func TestRFC9110_comparison(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -115,7 +115,7 @@ func isAllowed(lines []string) bool {
 		strings.Contains(strings.Join(lines, ""), `"`)
 }
 
-// What the grammar allows is taken, and nothing else, and what is taken means the same when it is written again.
+// The parser accepts what the grammar allows, and nothing else. What it accepts means the same when it is written again.
 func FuzzParseTags(f *testing.F) {
 	for _, line := range []string{`"7"`, `*`, `W/"7", "8"`, `, ,"6",,`, `"6" "7"`, `"\", "7"`, "\"\x80\"", `*,`, ``} {
 		f.Add(line, `"9"`)
@@ -151,7 +151,7 @@ func FuzzParseTags(f *testing.F) {
 	})
 }
 
-// latin1 gives each octet a rune of its own: the regular expression reads runes.
+// latin1 turns each octet into a rune, because the regular expression reads runes.
 func latin1(octets string) string {
 	runes := make([]rune, len(octets))
 	for i := range len(octets) {

@@ -22,7 +22,7 @@ import (
 )
 
 // ErrNoVersion is the error of [Of] for a value without a version: a model without one, nil, or a struct that was not
-// read from its row. The last is gormlock.ErrVersionMissing too.
+// read from its row. In the last case it is also gormlock.ErrVersionMissing.
 var ErrNoVersion = errors.New("gormlock: there is no version to make a tag of")
 
 // Of returns the strong entity tag of a row, a struct with a version column or a pointer to one, or of the rows of a
@@ -79,7 +79,7 @@ func ofRows(rows reflect.Value) (string, error) {
 	return `"rows-` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`, nil
 }
 
-// versioned is a model by its version.
+// versioned is a model with its version.
 type versioned struct {
 	schema  *schema.Schema
 	version *column.Version
@@ -101,7 +101,7 @@ func (m *versioned) tag(row reflect.Value) (string, error) {
 	return tag, nil
 }
 
-// key is nil where all of it is zero.
+// key is the primary key of a row, nil if all of it is zero.
 func (m *versioned) key(row reflect.Value) []any {
 	key, _ := statement.KeyOf(&gorm.Statement{Context: context.Background()}, m.schema, row)
 	return key
@@ -111,7 +111,7 @@ func (m *versioned) unread(why string) error {
 	return fmt.Errorf("%w: the %s was not read from its row, %s: %w", ErrNoVersion, m.schema.Name, why, fault.Because(gormlock.ErrVersionMissing))
 }
 
-// parsed is a model, or why it has no tag.
+// parsed is a model, or the error why it has no tag.
 type parsed struct {
 	*versioned
 	err error
@@ -132,7 +132,7 @@ func modelOf(t reflect.Type) (*versioned, error) {
 	return m, err
 }
 
-// parse reads the tags of a model. Which names its columns have does not matter.
+// parse reads the tags of a model. The names of its columns do not matter.
 func parse(t reflect.Type) (*versioned, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("%w: %s is not a struct", ErrNoVersion, t)

@@ -205,7 +205,7 @@ func TestOf_slices(t *testing.T) {
 	if a, b := tagOf(t, []pairDoc{{1, 23, 4}}), tagOf(t, []pairDoc{{12, 3, 4}}); a == b {
 		t.Errorf("two keys have one tag: %s", a)
 	}
-	// The tag is one for ever: a client keeps it for longer than a process lives.
+	// The tag never changes: a client keeps it longer than a process lives.
 	if both != `"rows-g8Zx9qeyy_Z1_FBpOEBGNQ"` {
 		t.Errorf("the tag of two rows has become %s", both)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/gormlock/gormlock/internal/holder"
 )
 
-// problem is the body of an answer as RFC 9457 wants it. Its words are ours: what an error says of rows, or of what the
-// server said, stays here.
+// problem is the body of an answer as RFC 9457 defines it. It has texts of its own, because the text of an error may name rows, or
+// contain what the database said.
 type problem struct {
 	Type    string   `json:"type"`
 	Title   string   `json:"title"`
@@ -45,7 +45,7 @@ var (
 	badTag    = newProblem(http.StatusInternalServerError, "", "The server made no tag that can be sent.")
 )
 
-// retryAfter is for how many seconds a client is to wait.
+// retryAfter is how many seconds a client should wait.
 const retryAfter = 1
 
 // WriteError answers with the status that an error of gormlock stands for, as the documentation of the package lists
@@ -56,7 +56,7 @@ func WriteError(w http.ResponseWriter, err error) bool {
 	p, ours := problemOf(err)
 	if ours {
 		header := w.Header()
-		for _, name := range []string{"ETag", "Last-Modified"} { // they were of what is not sent
+		for _, name := range []string{"ETag", "Last-Modified"} { // they belong to the body that is not sent
 			header.Del(name)
 		}
 		p.write(w)
@@ -84,7 +84,7 @@ func problemOf(err error) (p problem, ours bool) {
 	return problem{}, false
 }
 
-// staleOrGone is what to answer where err is ErrStale: which columns both sides changed, if that is known.
+// staleOrGone is the answer for ErrStale. If it is known which columns both sides changed, it names them.
 func staleOrGone(err error) problem {
 	if allGone(err) {
 		return gone
@@ -118,7 +118,7 @@ func allGone(err error) bool {
 			for _, one := range wrapper.Unwrap() {
 				visit(one)
 			}
-		default: // of a row of which nobody says that it is gone
+		default: // nothing says that this row is gone
 			if errors.Is(err, gormlock.ErrStale) {
 				there++
 			}

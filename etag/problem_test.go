@@ -92,7 +92,7 @@ func TestWriteError(t *testing.T) {
 
 func errorOf[T any](_ T, err error) error { return err }
 
-// What a handler with all of it answers, from the request to the row.
+// What a complete handler answers, from the request to the row.
 func TestWriteError_ofWrites(t *testing.T) {
 	t.Parallel()
 	db := open(t, &doc{})

@@ -7,11 +7,11 @@ import (
 	"github.com/gormlock/gormlock/internal/guard"
 )
 
-// ErrRequired is the error of a request that names no version, because it has no If-Match: 428 Precondition Required.
+// ErrRequired is the error of a request without If-Match, which names no version: 428 Precondition Required.
 var ErrRequired = errors.New("gormlock: If-Match is missing")
 
-// Precondition is the clause that [IfMatch] makes of a request. It goes where [gormlock.ExpectVersion] does: into db.Clauses
-// and gorm.G, and its method ModifyStatement into the Scopes of the generics API.
+// Precondition is the clause that [IfMatch] makes from a request. Use it like [gormlock.ExpectVersion]: in db.Clauses
+// and gorm.G, and its method ModifyStatement in the Scopes of the generics API.
 type Precondition struct{ preconditions }
 
 // preconditions hides how the clause gets into a statement.
@@ -55,8 +55,8 @@ func IfMatch(r *http.Request) (Precondition, error) {
 //     it in the write.
 //   - 500 if the tag is malformed, such as `7` without its quotes: every client would ignore the ETag.
 //
-// It looks before the write, and locks nothing. For a PUT with If-None-Match: * that creates a row, the INSERT itself
-// must fail if the row has come into being meanwhile.
+// It compares before the write, and locks nothing. For a PUT with If-None-Match: * that creates a row, the INSERT itself
+// must fail if somebody has created the row meanwhile.
 func NotModified(w http.ResponseWriter, r *http.Request, tag string) bool {
 	if tag == "" {
 		return false

@@ -24,7 +24,7 @@ func TestIfMatch_withoutOne(t *testing.T) {
 		if !errors.Is(err, etag.ErrMalformed) || errors.Is(err, etag.ErrRequired) {
 			t.Errorf("%s: %v", line, err)
 		}
-		// Whoever drops the error writes nothing.
+		// If a program drops the error, nothing is written.
 		if _, err := etag.IfMatch(request(http.MethodPut, "If-Match", line, `"7"`)); (line == "") != (err == nil) {
 			t.Errorf("%s, and a line that is right: %v", line, err)
 		}
@@ -34,7 +34,7 @@ func TestIfMatch_withoutOne(t *testing.T) {
 	}
 }
 
-// RFC 9110, 13.1.1, 13.1.2, 13.2.2: what is answered before anything is done.
+// RFC 9110, 13.1.1, 13.1.2, 13.2.2: answers before anything is done.
 func TestRFC9110_NotModified(t *testing.T) {
 	t.Parallel()
 	const get, head, put, match, none = http.MethodGet, http.MethodHead, http.MethodPut, "If-Match", "If-None-Match"
@@ -115,7 +115,7 @@ func TestRFC9110_NotModified(t *testing.T) {
 	}
 }
 
-// mustBeProblem looks at an answer as RFC 9457 wants it, and returns what it says.
+// mustBeProblem checks that an answer is as RFC 9457 requires, and returns its content.
 func mustBeProblem(t testing.TB, w *httptest.ResponseRecorder, status int) map[string]any {
 	t.Helper()
 	var body map[string]any

@@ -50,7 +50,7 @@ type (
 	}
 )
 
-// The tag of a row comes back and names the row as it was read, whatever its version is.
+// The tag of a row comes back and names the row as it was read, whatever the type of its version.
 func TestIfMatch_eachKindOfVersion(t *testing.T) {
 	t.Parallel()
 	t.Run("integer", eachTag[integerPage])
@@ -66,10 +66,10 @@ func TestIfMatch_eachKindOfVersion(t *testing.T) {
 type table[T any] struct {
 	*testing.T
 	db    *gorm.DB
-	first *T // as it was at the beginning
+	first *T // the row at the beginning
 }
 
-// keyed is a struct that names the row and was not read.
+// keyed is a struct that names the row but was not read.
 func (t table[T]) keyed() *T {
 	row := new(T)
 	reflect.ValueOf(row).Elem().FieldByName("ID").SetInt(1)
@@ -88,7 +88,7 @@ func (t table[T]) tag() string {
 	return tagOf(t, t.read())
 }
 
-// accepts writes with these lines in each way that there is, and looks whether the struct is the row then.
+// accepts writes with these header lines in every way, and checks that the struct then equals the row.
 func (t table[T]) accepts(lines func() []string) {
 	t.Helper()
 	for name, write := range t.ways() {
@@ -104,7 +104,7 @@ func (t table[T]) accepts(lines func() []string) {
 	}
 }
 
-// refuses does so where nothing may be written.
+// refuses does the same if nothing may be written.
 func (t table[T]) refuses(lines ...string) {
 	t.Helper()
 	before := t.read()
@@ -121,7 +121,7 @@ func (t table[T]) refuses(lines ...string) {
 	}
 }
 
-// ways are the ways to write the row. Each returns the struct that is the row afterwards, if there is one.
+// ways are the ways to write the row. Each returns the struct that equals the row afterwards, if there is one.
 func (t table[T]) ways() map[string]func(expect etag.Precondition, title string) (*T, error) {
 	return map[string]func(expect etag.Precondition, title string) (*T, error){
 		"a struct that was not read": func(expect etag.Precondition, title string) (*T, error) {
@@ -230,7 +230,7 @@ func eachTag[T any](t *testing.T) {
 	}
 }
 
-// The column of a table that was there before may be narrower than its field.
+// The column of an older table may be narrower than its field.
 func TestIfMatch_ofNarrowColumns(t *testing.T) {
 	t.Parallel()
 	db := open(t, &doc{})
@@ -258,13 +258,13 @@ func openWith(t testing.TB, models []any, opts ...pgtest.Option) *gorm.DB {
 	return db
 }
 
-// clockPage has a version without a time zone: it is what a clock shows, and the connection says where that clock hangs.
+// clockPage has a version without a time zone: it is what a clock shows, and the connection determines the zone.
 type clockPage struct {
 	Page
 	Version time.Time `gorm:"type:timestamp(3) without time zone" gormlock:"version"`
 }
 
-// A timestamp without a time zone is what a clock shows, wherever the connection reads it.
+// A timestamp without a time zone is what a clock shows, in whatever zone the connection reads it.
 func TestIfMatch_ofClocks(t *testing.T) {
 	t.Parallel()
 	for i, zone := range []string{"UTC", "EST5EDT", "Japan"} {

@@ -12,14 +12,14 @@ import (
 	"github.com/gormlock/gormlock/etag"
 )
 
-// send sends a request as it stands, with these lines of headers, and returns the status and the body's length.
+// send sends a request as given, with these header lines, and returns the status and the response.
 func send(t *testing.T, server *httptest.Server, method, path string, lines ...string) (status int, answer *http.Response) {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	request := method + " " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n" + strings.Join(append(lines, ""), "\r\n") + "\r\n"
-	go func() { _, _ = conn.Write([]byte(request)) }() // the server may answer before it has read all
+	go func() { _, _ = conn.Write([]byte(request)) }() // the server may answer before it has read everything
 	r := &http.Request{Method: method}
 	answer, err = http.ReadResponse(bufio.NewReader(conn), r)
 	must(t, err)
@@ -27,7 +27,7 @@ func send(t *testing.T, server *httptest.Server, method, path string, lines ...s
 	return answer.StatusCode, answer
 }
 
-// What clients send, octet by octet, and what they get, through a server.
+// What clients send, octet by octet, and what they get from a server.
 func TestOverTheWire(t *testing.T) {
 	t.Parallel()
 	db := open(t, &doc{})
@@ -67,7 +67,7 @@ func TestOverTheWire(t *testing.T) {
 	}{
 		{"PATCH", "/7", []string{"If-Match: \"\xff\xfe\""}, 412},
 		{"PATCH", "/7", []string{"If-Match: \"ü\", \"日本\""}, 412},
-		{"PATCH", "/7", []string{`If-Match: "1' OR 1=1 --"`}, 400}, // a blank is not for tags
+		{"PATCH", "/7", []string{`If-Match: "1' OR 1=1 --"`}, 400}, // a tag cannot contain a blank
 		{"PATCH", "/7", []string{`If-Match: "1'OR/**/1=1--"`}, 412},
 		{"PATCH", "/7", []string{`If-Match: "01", "+1", "1.0", "1e0", "0x1", "１"`}, 412},
 		{"PATCH", "/7", []string{`If-Match: "9223372036854775808", "-1", "0", "", "null"`}, 412},
@@ -82,7 +82,7 @@ func TestOverTheWire(t *testing.T) {
 		{"PATCH", "/8", []string{`If-Match: "1"`}, 404},
 		{"PATCH", "/8", []string{`If-Match: *`}, 404},
 		{"PATCH", "/7", nil, 428},
-		{"PATCH", "/7", []string{`if-match: , ,"2", ,`, "IF-MATCH:\t,\"\xff\",\t\"1\"\t,,"}, 200}, // and the tag is "2" from now on
+		{"PATCH", "/7", []string{`if-match: , ,"2", ,`, "IF-MATCH:\t,\"\xff\",\t\"1\"\t,,"}, 200}, // the tag is "2" from now on
 		{"PATCH", "/7", []string{`If-Match: "1"`}, 412},
 
 		{"GET", "/7", []string{`If-None-Match: "2"`}, 304},

@@ -56,9 +56,9 @@
 //     [ExpectRowLocked] or [ExpectUndo]. Queries of Preload that are locked too have
 //     theirs after it, one by one.
 //   - WithRowLock and LockRows with Try: the same, around FOR UPDATE NOWAIT.
-//   - LockRow with Try is FOR UPDATE SKIP LOCKED with nothing around it. Where that
-//     returns no row, SELECT 1 asks whether it is there: a row means ErrNotAcquired, none
-//     gorm.ErrRecordNotFound. With Preloaded it is as WithRowLock.
+//   - LockRow with Try is FOR UPDATE SKIP LOCKED with nothing around it. If that
+//     returns no row, SELECT 1 asks whether the row exists: if so, the error is
+//     ErrNotAcquired, otherwise gorm.ErrRecordNotFound. With Preloaded it is as WithRowLock.
 //
 // Writes of models with a version or a fence compare it:
 //
@@ -70,14 +70,14 @@
 //     mock.ExpectQuery(`INSERT INTO gormlock_fence .* RETURNING token$`), which returns
 //     one row with the new one.
 //
-// [ExpectClaim] is a whole Claim. [ExpectOnce] begins a Once whose key is new,
-// [ExpectOnceFound] is a whole one whose key was there.
+// [ExpectClaim] is a whole Claim. [ExpectOnce] begins a Once with a new key.
+// [ExpectOnceFound] is a whole Once with a key that was stored before.
 //
-// No function is here for creates and upserts with a version or a fence, fenced deletes,
+// There is no function for creates and upserts with a version or a fence, fenced deletes,
 // writes of many rows by conditions, a model with both, IfUnchanged, and a version that
 // is compared with NULL or 0. Each is one statement: expect it by mock.ExpectExec, or by
-// mock.ExpectQuery where it ends in RETURNING, with as much of its text as the test is
-// about. One that changes too few rows may be followed by a SELECT that asks why.
+// mock.ExpectQuery if it ends in RETURNING, with as much of its text as the test is
+// about. If it changes too few rows, a SELECT that asks why may follow.
 // MigrateOnce, SweepOnce and fence.Migrate are one mock.ExpectExec each.
 //
 // Packages sessionlock and lease cannot be tested this way: sessionlock has connections

@@ -14,13 +14,13 @@ import (
 	"github.com/gormlock/gormlock"
 )
 
-// Texts that depend on options are not written down here a second time: gormlock itself is run, and listened to.
+// Texts that depend on options are not repeated here: this file runs gormlock itself and records what it sends.
 
-// errHeard ends what is listened to, where it asks for rows.
+// errHeard ends a recorded call that asks for rows.
 var errHeard = errors.New("gormlocktest: heard")
 
-// heard returns the texts that gormlock executes in an open transaction. What it makes of the answers is its own affair;
-// if it executes nothing the test ends with its error.
+// heard returns the texts that gormlock executes in an open transaction. The results of the calls do not matter.
+// If gormlock executes nothing, the test ends with its error.
 func heard(t testing.TB, do func(tx *gorm.DB) error) []string {
 	t.Helper()
 	tx := &listener{}
@@ -31,7 +31,7 @@ func heard(t testing.TB, do func(tx *gorm.DB) error) []string {
 	return tx.texts
 }
 
-// listener is an open transaction that hears what it is asked.
+// listener is an open transaction that records the texts.
 type listener struct{ texts []string }
 
 func (l *listener) ExecContext(_ context.Context, query string, _ ...any) (sql.Result, error) {
@@ -47,7 +47,7 @@ func (*listener) PrepareContext(context.Context, string) (*sql.Stmt, error) { re
 func (*listener) Commit() error                                             { return nil }
 func (*listener) Rollback() error                                           { return nil }
 
-// beginText is what Transaction begins with.
+// beginText is the text with which Transaction begins.
 func beginText(t testing.TB, opts []gormlock.TxOption) string {
 	t.Helper()
 	var text string
@@ -73,7 +73,7 @@ func beginText(t testing.TB, opts []gormlock.TxOption) string {
 	return text
 }
 
-// opened is GORM with gormlock over a pool, or over what stands for one.
+// opened is GORM with gormlock on a pool, or on something in place of one.
 func opened(t testing.TB, pool gorm.ConnPool) *gorm.DB {
 	t.Helper()
 	db, err := gorm.Open(postgres.New(postgres.Config{Conn: pool}), &gorm.Config{Logger: logger.Discard})

@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// patience is how long a test waits for what will happen, on a slow machine.
+// patience is how long a test waits for something that will happen, on a slow machine.
 const patience = 30 * time.Second
 
 // Held reports whether any session of the database holds the advisory lock, exclusive or shared: of a transaction, of

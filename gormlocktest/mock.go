@@ -50,8 +50,8 @@ func ExpectBegin(t testing.TB, mock sqlmock.Sqlmock, keys []lockkey.Key, opts ..
 	return expectIn(t, mock, before+"BEGIN; "+after)
 }
 
-// ExpectBeginTx expects the BEGIN of [gormlock.Transaction] with these options, of which one at least is a Locking, as
-// [ExpectBegin] does. A DefaultTimeout of the plugin is written out: Locking(key, Timeout(d)).
+// ExpectBeginTx expects the BEGIN of [gormlock.Transaction] with these options, as [ExpectBegin] does. At least one must be a
+// Locking. Write a DefaultTimeout of the plugin out: Locking(key, Timeout(d)).
 func ExpectBeginTx(t testing.TB, mock sqlmock.Sqlmock, opts ...gormlock.TxOption) *sqlmock.ExpectedExec {
 	t.Helper()
 	return expectIn(t, mock, beginText(t, opts))
@@ -68,7 +68,7 @@ func ExpectRollback(mock sqlmock.Sqlmock) *sqlmock.ExpectedExec { return expect(
 // ExpectAcquire expects these locks in a transaction that is open: of AcquireXactLock, of a statement with WithXactLock,
 // and of Locking where no lock travels with the BEGIN: inside of another transaction, with PlainTransactions, and on
 // db.Connection. Unless told otherwise they are granted. After an error of the server, such as [ErrLockNotAvailable],
-// gormlock takes the transaction back to where it was: [ExpectUndo].
+// gormlock rolls back to its savepoint: [ExpectUndo].
 func ExpectAcquire(t testing.TB, mock sqlmock.Sqlmock, keys []lockkey.Key, opts ...advisory.Option) *sqlmock.ExpectedExec {
 	t.Helper()
 	return expectIn(t, mock, heard(t, func(tx *gorm.DB) error { return gormlock.AcquireXactLock(tx, keys, opts...) })[0])
@@ -81,14 +81,14 @@ func ExpectUndo(mock sqlmock.Sqlmock) *sqlmock.ExpectedExec {
 
 var granted = sqlmock.NewResult(0, 1)
 
-// expectIn is expect for what knows its test.
+// expectIn is expect for callers that have the test.
 func expectIn(t testing.TB, mock sqlmock.Sqlmock, text string) *sqlmock.ExpectedExec {
 	t.Helper()
 	mustBeThere(t, mock)
 	return expect(mock, text)
 }
 
-// mustBeThere ends the test if it gives a nil mock or pool.
+// mustBeThere ends the test if the mock or pool is nil.
 func mustBeThere(t testing.TB, given any) {
 	t.Helper()
 	if absent.Is(given) {
@@ -96,7 +96,7 @@ func mustBeThere(t testing.TB, given any) {
 	}
 }
 
-// expect expects a text without parameters, whatever the number of a savepoint of [gormlock.Once] in it.
+// expect expects a text without parameters. If it has a savepoint of [gormlock.Once], the savepoint's number does not matter.
 func expect(mock sqlmock.Sqlmock, text string) *sqlmock.ExpectedExec {
 	return expectPattern(mock, regexp.QuoteMeta(text))
 }

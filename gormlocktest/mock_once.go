@@ -13,8 +13,8 @@ import (
 	"github.com/gormlock/gormlock"
 )
 
-// ExpectOnce expects a Once whose key is new. What its function does comes next, and then [ExpectOnceStored], or
-// [ExpectOnceUndo] where the function fails.
+// ExpectOnce expects a Once with a new key. Expect next what its function does, and then [ExpectOnceStored], or
+// [ExpectOnceUndo] if the function fails.
 func ExpectOnce(t testing.TB, mock sqlmock.Sqlmock, key string, opts ...gormlock.OnceOption) *sqlmock.ExpectedExec {
 	t.Helper()
 	return expectIn(t, mock, onceTexts(t, key, nil, opts)[0])
@@ -31,8 +31,8 @@ func ExpectOnceUndo(mock sqlmock.Sqlmock) *sqlmock.ExpectedExec {
 	return expect(mock, "ROLLBACK TO SAVEPOINT gormlock_once_1; RELEASE SAVEPOINT gormlock_once_1")
 }
 
-// ExpectOnceFound expects a Once whose key was stored before, with these options and this result, to its end: its function
-// does not run. A Once that is given another ForRequest than the one stored is ErrOtherRequest.
+// ExpectOnceFound expects a whole Once with a key that was stored before, with these options and this result. Its function
+// does not run. If the Once has another ForRequest than the stored one, it returns ErrOtherRequest.
 func ExpectOnceFound(t testing.TB, mock sqlmock.Sqlmock, key string, result any, opts ...gormlock.OnceOption) {
 	t.Helper()
 	mustBeThere(t, mock)
@@ -61,10 +61,10 @@ func ExpectOnceFound(t testing.TB, mock sqlmock.Sqlmock, key string, result any,
 	expect(mock, "RELEASE SAVEPOINT gormlock_once_1")
 }
 
-// onceClaim finds the key, the request and the end in what a Once begins with.
+// onceClaim finds the key, the request and the end in the first text of a Once.
 var onceClaim = regexp.MustCompile(`VALUES (\(convert_from\(decode\('[0-9a-f]*', 'hex'\), 'UTF8'\), )(?:NULL|decode\('([0-9a-f]*)', 'hex'\)), .*(\) ON CONFLICT)`)
 
-// onceTexts are what a Once executes whose key is new and whose function returns result.
+// onceTexts are the texts that a Once executes if its key is new and its function returns result.
 func onceTexts(t testing.TB, key string, result any, opts []gormlock.OnceOption) []string {
 	t.Helper()
 	return heard(t, func(tx *gorm.DB) error {

@@ -12,21 +12,21 @@ import (
 	"github.com/gormlock/gormlock"
 )
 
-// ExpectRowLock expects what goes before a query that locks rows with Try or Timeout. The query itself is
-// mock.ExpectQuery, with NOWAIT at its end for Try. After it comes [ExpectRowLocked]; [ExpectUndo] where the query returned
-// [ErrLockNotAvailable]; and nothing after any other error of the server.
+// ExpectRowLock expects what is sent before a query that locks rows with Try or Timeout. The query itself is
+// mock.ExpectQuery, with NOWAIT at its end for Try. After it comes [ExpectRowLocked], or [ExpectUndo] if the query returned
+// [ErrLockNotAvailable], or nothing after any other error of the server.
 func ExpectRowLock(t testing.TB, mock sqlmock.Sqlmock, wait gormlock.WaitOption) *sqlmock.ExpectedExec {
 	t.Helper()
 	return expectIn(t, mock, rowLockTexts(t, wait)[0])
 }
 
-// ExpectRowLocked expects what goes after a query that has locked rows with Try or Timeout, or has found none.
+// ExpectRowLocked expects what is sent after a query that has locked rows with Try or Timeout, or has found none.
 func ExpectRowLocked(t testing.TB, mock sqlmock.Sqlmock, wait gormlock.WaitOption) *sqlmock.ExpectedExec {
 	t.Helper()
 	return expectIn(t, mock, rowLockTexts(t, wait)[1])
 }
 
-// rowLockTexts are what goes before the query and after it.
+// rowLockTexts are the texts before the query and after it.
 func rowLockTexts(t testing.TB, wait gormlock.WaitOption) []string {
 	t.Helper()
 	return heard(t, func(tx *gorm.DB) error {

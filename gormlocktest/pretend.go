@@ -74,7 +74,7 @@ var spaces sync.Map
 // naming is held while a database in memory is named.
 var naming sync.Mutex
 
-// nameOf is what tells a database from others, whoever opens it.
+// nameOf is a text that identifies a database, whoever opens it.
 func nameOf(ctx context.Context, pool *sql.DB) (string, error) {
 	conn, err := pool.Conn(ctx)
 	if err != nil {

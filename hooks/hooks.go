@@ -1,6 +1,5 @@
-// Package hooks lists where gormlock attaches its callbacks to the life of a GORM statement. All places are in one
-// table, [Points]. Each stands right before one of GORM's callbacks, because GORM puts a callback that only stands behind one
-// after the commit.
+// Package hooks lists where gormlock attaches its callbacks to the life of a GORM statement. All places are in one table, [Points]. Each place is
+// right before one of GORM's callbacks. A callback that must only come after another one would be put after the commit by GORM.
 //
 // The life of a create, update or delete, with the places of this package in capitals:
 //
@@ -27,23 +26,23 @@ type Handlers struct {
 	Create, Update, Delete Write
 	Query, Row, Raw        Read
 
-	// Displaced is called, if it is not nil, before a handler that may not be in its place: what is named was removed from GORM's callbacks, or
-	// registered again, after Install. It reports whether the statement is refused. Then no handler runs but AfterEnd.
+	// Displaced is called, if it is not nil, before a handler that may not be in its place, because the named callback of GORM was removed, or
+	// registered again, after Install. It reports whether the statement is refused. Then no handler except AfterEnd runs.
 	Displaced func(db *gorm.DB, callback string) bool
 }
 
 // Write holds the handlers of a statement that GORM wraps in a transaction.
 type Write struct {
-	BeforeBegin        func(*gorm.DB) // the statement is parsed, no transaction of GORM's is open yet
-	InTransaction      func(*gorm.DB) // the transaction is open, nothing has been executed in it by this statement
+	BeforeBegin        func(*gorm.DB) // the statement is parsed, GORM has not begun a transaction yet
+	InTransaction      func(*gorm.DB) // the transaction is open, this statement has executed nothing in it
 	BeforeAssociations func(*gorm.DB) // before hooks ran, associations it belongs to are about to be saved (create, update)
 	BeforeWrite        func(*gorm.DB) // before hooks ran, associations it belongs to are saved
 	AfterWrite         func(*gorm.DB) // the statement was executed, later associations and hooks have not run
 	AfterHooks         func(*gorm.DB) // after hooks ran, the transaction is still open
-	AfterEnd           func(*gorm.DB) // the transaction of this statement, if it had one, has ended, also by a panic
+	AfterEnd           func(*gorm.DB) // the transaction of this statement, if it had one, has ended, even by a panic
 
-	// End stands, if there is an AfterEnd, in the place of GORM's callback that commits or rolls back, and calls it: end. A database that was
-	// opened with SkipDefaultTransaction has none.
+	// End replaces GORM's callback that commits or rolls back, if there is an AfterEnd, and must call it: end. A database that was opened with
+	// SkipDefaultTransaction has no such callback.
 	End func(db *gorm.DB, end func(*gorm.DB))
 }
 
@@ -54,7 +53,7 @@ type Read struct {
 	AfterHooks func(*gorm.DB) // after hooks ran (query only)
 }
 
-// Point is one place of attachment: the callback Name of the processor Op stands after After and before Before.
+// Point is one place of attachment: the callback Name of the processor Op comes after After and before Before.
 type Point struct {
 	Op, Name, After, Before string
 
@@ -100,8 +99,8 @@ var Points = []Point{
 	{Op: "raw", Name: "gormlock:after_read", After: "gorm:raw", handler: func(h *Handlers) func(*gorm.DB) { return h.Raw.AfterRead }},
 }
 
-// Install attaches the handlers to the callbacks of db. Callbacks are shared by all sessions of a database, and GORM's
-// dbresolver initialises plugins again: what is already attached stays as it is.
+// Install attaches the handlers to the callbacks of db. Callbacks are shared by all sessions of a database, and GORM's dbresolver initialises
+// plugins again: attached callbacks stay as they are.
 func Install(db *gorm.DB, handlers Handlers) error {
 	if db == nil || db.Config == nil {
 		return fmt.Errorf("gormlock: hooks: %w: a nil *gorm.DB, give it what gorm.Open returned", gorm.ErrInvalidDB)
@@ -135,14 +134,14 @@ func (h *Handlers) write(op string) Write {
 	return Write{}
 }
 
-// anchor is what GORM's callback processors answer to: their type is unexported.
+// anchor is the interface of GORM's callback processors, whose type is unexported.
 type anchor[C any] interface {
 	Get(string) func(*gorm.DB)
 	Match(func(*gorm.DB) bool) C
 	Replace(string, func(*gorm.DB)) error
 }
 
-// placed is what an anchor gives.
+// placed is what an anchor returns.
 type placed[C any] interface {
 	Before(string) C
 	After(string) C

@@ -8,7 +8,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// before and behind are GORM's own callbacks, in their order, up to the one that executes the statement, and behind it.
+// before and behind are GORM's own callbacks, in order: up to the one that executes the statement, and after it.
 var before, behind = map[string][]string{
 	"create": {begin, "gorm:before_create", "gorm:save_before_associations", "gorm:create"},
 	"update": {begin, "gorm:setup_reflect_value", "gorm:before_update", "gorm:save_before_associations", "gorm:update"},
@@ -23,7 +23,7 @@ var before, behind = map[string][]string{
 	"query":  {"gorm:preload", "gorm:after_query"},
 }
 
-// anchor is what the place stands before: the first of GORM's callbacks that is there, where the application has removed its own.
+// anchor is the callback before which the place is: the first of GORM's callbacks that exists, because the application may have removed some.
 func (p Point) anchor(is func(name string) bool) string {
 	if p.Before == "" || is(p.Before) {
 		return p.Before
@@ -50,7 +50,7 @@ type life struct {
 	processor any
 	points    []Point
 	displaced func(db *gorm.DB, callback string) bool
-	lost      atomic.Pointer[string] // a callback by which a place cannot be found any more, "" if there is none. Nil: nobody has looked yet
+	lost      atomic.Pointer[string] // a callback without which a place cannot be found, "" if there is none. Nil: not checked yet
 }
 
 // sorted is called by GORM whenever it sorts the callbacks.
@@ -59,7 +59,7 @@ func (l *life) sorted(*gorm.DB) bool {
 	return true
 }
 
-// inPlace calls the handler, unless a place is lost and the statement is refused for it.
+// inPlace calls the handler, unless a place is lost and the statement is refused because of that.
 func (l *life) inPlace(handler func(*gorm.DB)) func(*gorm.DB) {
 	if l.displaced == nil {
 		return handler
@@ -77,15 +77,15 @@ func (l *life) inPlace(handler func(*gorm.DB)) func(*gorm.DB) {
 	}
 }
 
-// find looks for a lost callback. GORM puts each of ours right before the one it stands before, if that was registered earlier, and
-// at the end if not: behind the commit.
+// find looks for a lost callback. GORM puts each of our callbacks right before its anchor if the anchor was registered earlier. Otherwise it puts
+// ours at the end, after the commit.
 func (l *life) find() string {
 	names, last, earlier := registered(l.processor), 0, ""
 	switch {
 	case len(names) == 0:
 		return ""
 	case slices.Contains(names, begin) && !slices.Contains(names, end):
-		return end // nobody would end what begins there
+		return end // nothing would end what begins there
 	}
 	for _, p := range l.points {
 		own := slices.Index(names, p.Name)
@@ -107,7 +107,7 @@ func (l *life) find() string {
 	return ""
 }
 
-// registered are the names of GORM's callbacks as they were registered. GORM does not show them.
+// registered are the names of GORM's callbacks as registered. GORM does not export them.
 func registered(processor any) (names []string) {
 	callbacks := reflect.ValueOf(processor).Elem().FieldByName("callbacks")
 	if !callbacks.IsValid() {

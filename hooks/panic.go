@@ -7,7 +7,7 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// own are GORM's callbacks between the begin and the end of a statement: they run hooks, and what fields and drivers do.
+// own are GORM's callbacks between the begin and the end of a statement. They run hooks, and code of fields and drivers.
 var own = []string{
 	"gorm:before_create", "gorm:create", "gorm:after_create",
 	"gorm:setup_reflect_value", "gorm:before_update", "gorm:update", "gorm:after_update",
@@ -15,11 +15,11 @@ var own = []string{
 	"gorm:save_before_associations", "gorm:save_after_associations",
 }
 
-// errStopped is the error of a statement that nothing follows.
+// errStopped is the error of a statement that has panicked or ended its goroutine.
 var errStopped = errors.New("gormlock: a hook or a callback of this statement has panicked, or has ended its goroutine")
 
-// ending wraps a callback, so that the statement ends with it where it panics or ends its goroutine. GORM would leave the
-// transaction of the statement open, and nobody could end it.
+// ending wraps a callback, so that the statement ends if the callback panics or ends its goroutine. GORM would leave the transaction of the
+// statement open, and nobody could end it.
 func ending(callback, afterEnd func(*gorm.DB)) func(*gorm.DB) {
 	return func(db *gorm.DB) {
 		returned := false
@@ -45,14 +45,14 @@ func stop(db *gorm.DB, afterEnd func(*gorm.DB)) {
 	}
 }
 
-// replaceable is what GORM's callback processors answer to.
+// replaceable is the interface of GORM's callback processors.
 type replaceable interface {
 	Get(string) func(*gorm.DB)
 	Replace(string, func(*gorm.DB)) error
 }
 
-// endEach wraps GORM's own callbacks of one kind of statement, and the one that ends its transaction. GORM tells its logger of each, as if something of the
-// application's were replaced.
+// endEach wraps GORM's own callbacks of one kind of statement, and the one that ends its transaction. GORM logs each, as if a callback of the
+// application were replaced.
 func endEach(db *gorm.DB, processor replaceable, w Write) error {
 	tell := db.Logger
 	db.Logger = logger.Discard

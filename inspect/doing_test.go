@@ -15,7 +15,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// A wait of gormlock's own shows as what it is for, with the names of its keys.
+// A wait of a gormlock statement is shown with its purpose and the names of its keys.
 func TestSnapshot_putsGormlocksOwnStatementsIntoWords(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t)
@@ -62,7 +62,7 @@ func TestSnapshot_putsGormlocksOwnStatementsIntoWords(t *testing.T) {
 	if doing := v.Session(pid(holder)).Doing; doing != "" {
 		t.Errorf("a statement of psql is %q", doing)
 	}
-	sliced := "" // the session lock asks again and again, with a pause in between
+	sliced := "" // the session lock is requested in slices, with pauses between them
 	for deadline := time.Now().Add(20 * time.Second); sliced == "" && time.Now().Before(deadline); {
 		for _, l := range snapshot(t, db, inspect.Known(key)).Locks {
 			if l.Owner == "billing-7" && !l.Granted {
@@ -89,7 +89,7 @@ func TestSnapshot_putsGormlocksOwnStatementsIntoWords(t *testing.T) {
 	}
 }
 
-// The trap of db in place of tx: a program waits for a transaction that cannot go on because the program waits.
+// The trap of db in place of tx: a program waits for a transaction that cannot end because the program waits.
 func TestSnapshot_hintsAtDBInPlaceOfTX(t *testing.T) {
 	t.Parallel()
 	const hint = "probably db used in place of tx"
@@ -122,7 +122,7 @@ func TestSnapshot_hintsAtDBInPlaceOfTX(t *testing.T) {
 			pool := pgtest.SQLDB(t)
 			v := snapshot(t, pool)
 			l := waitOf(t, v, db)
-			for n := 0; c.meanwhile != nil && (n == 0 || n < 100 && l.Hint != ""); n++ { // the server notes a moment later since when it waits
+			for n := 0; c.meanwhile != nil && (n == 0 || n < 100 && l.Hint != ""); n++ { // the server notes the beginning of a wait a moment later
 				c.meanwhile(t, tx)
 				v = snapshot(t, pool)
 				l = waitOf(t, v, db)
@@ -146,7 +146,7 @@ func goesOn(t *testing.T, tx *pgx.Conn) {
 	run(t, tx, "SELECT 1")
 }
 
-// Whom the role may not look at is not suspected.
+// A session that the role cannot see is not suspected.
 func TestSnapshot_hintsAtNothingItCannotSee(t *testing.T) {
 	t.Parallel()
 	role := strings.ToLower(strings.ReplaceAll(pgtest.Key(t).Name(), "/", "_"))

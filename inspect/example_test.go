@@ -13,14 +13,14 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// example is a PostgreSQL. Programs have a *sql.DB of their own: that of a GORM database is db.DB().
+// example starts PostgreSQL. A program has its own *sql.DB: for a GORM database it is db.DB().
 func example() (ctx context.Context, db *sql.DB, end func()) {
 	t := pgtest.NewExample()
 	db = pgtest.SQLDB(t, pgtest.Through(pgtest.Database(t)))
 	return context.Background(), db, t.End
 }
 
-// Who is in the way of others, and of how many.
+// Tree says which sessions block others, and how many.
 func ExampleTree() {
 	holder, waiter := &inspect.Session{PID: 11}, &inspect.Session{PID: 12, Blockers: []int{11}}
 	view := &inspect.View{ // as Snapshot returns it
@@ -41,7 +41,7 @@ func ExampleTree() {
 	//   12 waits for it
 }
 
-// Who holds which lock, and who waits for it.
+// Snapshot says who holds which lock, and who waits for it.
 func ExampleSnapshot() {
 	ctx, db, end := example()
 	defer end()
@@ -68,7 +68,7 @@ func ExampleSnapshot() {
 	// Output: invoice/42 exclusive granted: true
 }
 
-// The page is an http.Handler: let your own middleware say who may see it, and AllowCancel who may end a session.
+// The page is an http.Handler: your middleware decides who can see it, and AllowCancel decides who can end a session.
 func ExampleHandler() {
 	_, db, end := example()
 	defer end()

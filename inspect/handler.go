@@ -62,10 +62,10 @@ type Page struct {
 	form     *ending.Form // nil: nothing can be cancelled
 	invalid  error        // of the options
 	looks    *poll.Poller[seen]
-	history  history // of the looks, which do not overlap
+	history  history // history of the looks, which do not overlap
 }
 
-// seen is what one look at the database gave.
+// seen is the result of one look at the database.
 type seen struct {
 	view    *View
 	samples []Sample
@@ -159,7 +159,7 @@ func secure(h http.Header) {
 	h.Add("Vary", "Accept")
 }
 
-// serveHTML answers with the page, and with 503 where there is nothing to show yet.
+// serveHTML answers with the page, or with 503 if there is nothing to show yet.
 func (p *Page) serveHTML(w http.ResponseWriter, r *http.Request) {
 	state, err := p.looks.Ask(r.Context())
 	if err != nil {
@@ -185,7 +185,7 @@ func (p *Page) serveHTML(w http.ResponseWriter, r *http.Request) {
 	if state.Failure != nil || state.Seen == nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_, _ = w.Write(html.Bytes()) // who has gone does not miss it
+	_, _ = w.Write(html.Bytes()) // a client that has gone does not miss it
 }
 
 var errSilent = errors.New("gormlock: inspect: the server has not answered yet")
@@ -202,7 +202,7 @@ func (p *Page) serveJSON(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // who has gone does not miss it
+		_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // a client that has gone does not miss it
 		return
 	}
 	tree := Tree(state.Seen.view)

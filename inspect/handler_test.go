@@ -21,7 +21,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// reply is what a request was answered with, after redirects.
+// reply is the response to a request, after redirects.
 type reply struct {
 	StatusCode int
 	Header     http.Header
@@ -158,7 +158,7 @@ func forms(body string) map[string]url.Values {
 	return all
 }
 
-// formOf is the form that the page has for a session, once it fits.
+// formOf returns the form of a session on the page, once it fits.
 func formOf(t *testing.T, client *http.Client, address string, pid int, fits func(url.Values) bool) url.Values {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
@@ -208,7 +208,7 @@ func TestAllowCancel_cancelsAndTerminates(t *testing.T) {
 	if form == nil {
 		t.Fatalf("no form for %d in %s", pid(holder), body)
 	}
-	// Another session that has got the process id since the page was drawn is left alone.
+	// A later session with the same process id is spared.
 	stale := url.Values{"do": {"terminate"}, "pid": form["pid"], "token": form["token"], "started": {"2001-01-01T00:00:00Z"}}
 	if _, body := ask(t, client, http.MethodPost, address, stale); !strings.Contains(body, "has ended already") {
 		t.Errorf("%s", body)
@@ -221,7 +221,7 @@ func TestAllowCancel_cancelsAndTerminates(t *testing.T) {
 	pgtest.Observe(t, dsn).AssertFree(t, lockkey.Int64(1))
 }
 
-// What is not done is said: a session that runs nothing cannot be cancelled, and neither can another query than the one shown.
+// If nothing is done, the page says so: a session that runs nothing cannot be cancelled, and neither can a query that was not shown.
 func TestAllowCancel_cancelsNothingElse(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -323,7 +323,7 @@ func TestAllowCancel_refuses(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %s", name, answer.StatusCode, c.want, body)
 		}
 	}
-	run(t, holder, "SELECT 1") // it lives
+	run(t, holder, "SELECT 1") // it is alive
 }
 
 func TestHandler_saysThatTheServerIsAway(t *testing.T) {
@@ -348,7 +348,7 @@ func TestHandler_saysThatTheServerIsAway(t *testing.T) {
 	}
 }
 
-// A server that is silent, not away: nobody waits for it for long, and passwords are not shown.
+// The server is silent, but not down: requests do not wait for long, and passwords are not shown.
 func TestHandler_waitsForASilentServerNotForLong(t *testing.T) {
 	t.Parallel()
 	proxy, dsn := pgtest.Tap(t, pgtest.DSN(t))
@@ -415,7 +415,7 @@ func TestHandler_remembersTheLastMinutes(t *testing.T) {
 				t.Fatalf("%s: %v, want a timeout", text, err)
 			}
 			if _, gone := total(); gone > float64(i) {
-				break // a slow machine may not have seen the wait
+				break // a slow machine may have missed the wait
 			}
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: the timeout is not in %+v", text, history.History)
@@ -428,7 +428,7 @@ func TestHandler_remembersTheLastMinutes(t *testing.T) {
 	if !slices.ContainsFunc(history.History, func(s inspect.Sample) bool { return s.Longest > 50*time.Millisecond && s.Waiting == 1 }) {
 		t.Errorf("no wait was seen in %+v", history.History)
 	}
-	// Who gets the lock has not given up.
+	// A waiter that gets the lock has not given up.
 	settled := func() (gone float64) {
 		for n := len(history.History); len(history.History) < n+3; {
 			_, gone = total()
@@ -459,7 +459,7 @@ func TestHandler_refusesBadOptions(t *testing.T) {
 	}
 }
 
-// TestMain sees whether anything is left behind.
+// TestMain checks that nothing is left.
 func TestHandler_endsWithClose(t *testing.T) {
 	t.Parallel()
 	page := inspect.Handler(pgtest.SQLDB(t))

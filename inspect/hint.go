@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// hint says of each request that waits what is probably wrong with it.
+// hint adds to each waiting request what is probably wrong with it.
 func (r *reader) hint() {
-	queue := map[int][]*Lock{} // the requests that wait for a session, itself or behind others
+	queue := map[int][]*Lock{} // the requests that wait for a session, directly or after others
 	for i := range r.view.Locks {
 		if l := &r.view.Locks[i]; !l.Granted && !l.Gone {
 			for _, pid := range l.Blockers {
@@ -20,7 +20,7 @@ func (r *reader) hint() {
 		if !strings.HasPrefix(blocker.State, "idle in transaction") {
 			continue
 		}
-		// By breadth: who waits for blocker directly comes first.
+		// Breadth first: those that wait for blocker directly come first.
 		behind := map[int]int{blocker.PID: 0}
 		for next := []int{blocker.PID}; len(next) > 0; next = next[1:] {
 			for _, l := range queue[next[0]] {
@@ -37,7 +37,7 @@ func (r *reader) hint() {
 	}
 }
 
-// itself says that a program probably waits for its own transaction, and who stands between.
+// itself is the text for a program that probably waits for its own transaction. It names who is between them.
 func itself(l *Lock, blocker *Session, behind int) string {
 	text := "probably db used in place of tx"
 	who := "belongs to the same program and is idle in transaction"
@@ -51,8 +51,8 @@ func itself(l *Lock, blocker *Session, behind int) string {
 	return fmt.Sprintf("%s: behind %d it waits for %d, which %s", text, behind, blocker.PID, who)
 }
 
-// waitsForItself reports whether a program probably waits for a transaction of its own, which it does not get on with
-// because it waits: both sessions are the same program's by all that can be seen of them, and the blocker has done
+// waitsForItself reports whether a program probably waits for a transaction of its own, which it cannot end
+// because it waits. It does so if both sessions seem to belong to the same program, and the blocker has done
 // nothing since before the wait began.
 func waitsForItself(l *Lock, blocker *Session) bool {
 	return strings.HasPrefix(blocker.State, "idle in transaction") &&

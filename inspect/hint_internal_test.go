@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Whose a session is says its client's address, without the port, its application and its role, all three.
+// Two sessions belong to the same program if client address, without the port, application and role are all the same.
 func TestWaitsForItself_onlyOfTheSameProgram(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(100, 0)

@@ -10,14 +10,14 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// chained is a transaction that holds a row, and sessions that wait for it one behind the other.
+// chained is a transaction that holds a row, and sessions that queue for it.
 type chained struct {
 	tx     *pgx.Conn
 	queue  []*pgx.Conn
 	finish []func()
 }
 
-// queueBehind is a transaction of the first program, and a session of each of the others in the queue behind it.
+// queueBehind returns a transaction of the first program, and a session of each other program in the queue for its row.
 func queueBehind(t *testing.T, apps ...string) *chained {
 	t.Helper()
 	c := &chained{}
@@ -43,13 +43,13 @@ func (c *chained) end(t *testing.T) {
 	}
 }
 
-// A program waits for itself also through others that stand before it in the queue.
+// A program also waits for itself if others are before it in the queue.
 func TestSnapshot_hintsThroughOthersInTheQueue(t *testing.T) {
 	t.Parallel()
 	const itself = "probably db used in place of tx: "
 	for name, c := range map[string]struct {
 		apps []string // the transaction's, then those of the queue
-		want []string // of the hints of the queue: TX is the transaction, FIRST the first of the queue
+		want []string // the hints of the queue: TX is the transaction, FIRST the first of the queue
 	}{
 		"another program first":   {[]string{"shop", "billing", "shop"}, []string{"", itself + "behind FIRST it waits for TX, which belongs to the same program and is idle in transaction"}},
 		"the program itself":      {[]string{"shop", "shop"}, []string{itself + "TX belongs to the same program and is idle in transaction"}},

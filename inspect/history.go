@@ -26,10 +26,10 @@ type history struct {
 
 func (h *history) list() []Sample { return append([]Sample{}, h.samples...) }
 
-// gap says that the database could not be looked at.
+// gap notes that a look at the database failed.
 func (h *history) gap() { h.before = nil }
 
-// add takes in a view, and what gaveUp counted in it.
+// add adds a view, and what gaveUp counted in it.
 func (h *history) add(v *View, gaveUp int) {
 	s := Sample{Taken: v.Taken, Waiting: v.Totals.Waiting, GaveUp: gaveUp, Gap: h.before == nil}
 	for _, l := range v.Locks {
@@ -51,14 +51,14 @@ func (h *history) add(v *View, gaveUp int) {
 	}
 }
 
-// claim is who asks for what, or holds it.
+// claim says who asks for or holds which lock.
 type claim struct {
 	pid   int
 	thing string
 }
 
-// gaveUp counts the requests that waited in before and do not now, although somebody who
-// held what they want still holds it: those that timed out, were cancelled or were ended.
+// gaveUp counts the requests that waited in before and do not wait now, although a holder of
+// what they want still holds it. Such requests timed out, were cancelled or were ended.
 func gaveUp(ctx context.Context, db *sql.DB, before, now *View) (int, error) {
 	if before == nil {
 		return 0, nil
@@ -69,7 +69,7 @@ func gaveUp(ctx context.Context, db *sql.DB, before, now *View) (int, error) {
 			waits[claim{l.PID, l.Thing}] = l.Since
 		}
 	}
-	ended := map[string][]int{} // by thing, who does not wait for it any more
+	ended := map[string][]int{} // by thing: the sessions that no longer wait for it
 	for _, l := range before.Locks {
 		if since, same := waits[claim{l.PID, l.Thing}]; !l.Granted && (!same || !since.Equal(l.Since)) {
 			ended[l.Thing] = append(ended[l.Thing], l.PID)
@@ -96,7 +96,7 @@ func gaveUp(ctx context.Context, db *sql.DB, before, now *View) (int, error) {
 	return count, err
 }
 
-// heldBy is all that sessions hold.
+// heldBy is everything that the sessions hold.
 func heldBy(ctx context.Context, db *sql.DB, sessions []int) (map[claim]bool, error) {
 	rows, err := db.QueryContext(ctx, heldSQL, pidArray(sessions))
 	if err != nil {

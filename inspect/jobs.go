@@ -21,7 +21,7 @@ type JobQueue struct {
 	Later   int64         `json:"later"`
 	Dead    int64         `json:"dead"`
 	Oldest  time.Duration `json:"oldest"` // how long the oldest ready job has waited, in nanoseconds
-	Died    string        `json:"died"`   // the error of the job that died last
+	Died    string        `json:"died"`   // the error of the last job that died
 }
 
 // Jobs shows the jobs of models of package work, or of named tables, by queue: how many are ready, running, waiting for
@@ -48,10 +48,10 @@ func Jobs(models ...any) Option {
 	})
 }
 
-// jobTable is what Jobs was given: one of the two.
+// jobTable is an argument of Jobs: a model or a name.
 type jobTable struct{ model, table string }
 
-// readJobs reads the tables that Jobs names. One that cannot be read hides nothing else.
+// readJobs reads the tables that Jobs names. If one cannot be read, the rest is still shown.
 func (r *reader) readJobs(ctx context.Context) {
 	for _, t := range r.config.jobs {
 		what := t.table
@@ -84,10 +84,10 @@ func (r *reader) readJobTable(ctx context.Context, tx *sql.Tx, t jobTable) error
 // foundTable is a table of jobs.
 type foundTable struct {
 	name string // quoted
-	live string // the end of a condition: leaves out what is soft-deleted
+	live string // the end of a condition that excludes soft-deleted rows
 }
 
-// tablesOf are the tables of a model: two programs may have one each.
+// tablesOf are the tables of a model: each of two programs may have its own.
 func tablesOf(ctx context.Context, tx *sql.Tx, t jobTable) (tables []foundTable, err error) {
 	rows, err := tx.QueryContext(ctx, `SELECT t::regclass::text, `+jobmark.Live("t")+`
 		FROM (SELECT to_regclass(NULLIF($1, ''))::oid AS t UNION SELECT i.indrelid FROM pg_description d
@@ -109,7 +109,7 @@ func tablesOf(ctx context.Context, tx *sql.Tx, t jobTable) (tables []foundTable,
 
 func (r *reader) readQueues(ctx context.Context, tx *sql.Tx, table foundTable) error {
 	var parts []string
-	for _, state := range []string{"ready", "running", "later", "dead"} { // each has its own index
+	for _, state := range []string{"ready", "running", "later", "dead"} { // each state has its own index
 		parts = append(parts, "SELECT queue, state, count(*) AS n, "+jobmark.Waited+" AS oldest FROM "+table.name+" WHERE state = '"+state+"'"+table.live+" GROUP BY 1, 2")
 	}
 	rows, err := tx.QueryContext(ctx, `SELECT queue, COALESCE(sum(n) FILTER (WHERE state = 'ready'), 0)::bigint, COALESCE(sum(n) FILTER (WHERE state = 'running'), 0)::bigint,

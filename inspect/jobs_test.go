@@ -25,7 +25,7 @@ type Letter struct {
 	Gone gorm.DeletedAt
 }
 
-// What workers leave out is left out here too, and an age ends at what a duration has room for.
+// Jobs that workers skip are not counted here either, and an age is limited to what a duration can hold.
 func TestJobs_areCountedAsByStats(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()))

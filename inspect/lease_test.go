@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// leasesOf makes the tables of leases, and opens a manager of them, whose owner is worker-3. It is closed at the end of the test.
+// leasesOf makes the tables of leases, and opens a manager of leases with the owner worker-3. It is closed at the end of the test.
 func leasesOf(t *testing.T, db *sql.DB) *lease.Manager {
 	t.Helper()
 	if err := lease.Migrate(t.Context(), db); err != nil {
@@ -30,7 +30,7 @@ func leasesOf(t *testing.T, db *sql.DB) *lease.Manager {
 	return leases
 }
 
-// Of a key with slots the slots are shown, each with its own token, and not the row that counts them.
+// For a key with slots, the slots are shown, each with its own token, and not the row that counts them.
 func TestSnapshot_showsSlots(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t, pgtest.Schema())
@@ -52,7 +52,7 @@ func TestSnapshot_showsSlots(t *testing.T) {
 	}
 }
 
-// A renamed key that is known names both of its locks.
+// A known renamed key names both of its locks.
 func TestKnown_ofARenamedKey(t *testing.T) {
 	t.Parallel()
 	now, before := pgtest.Key(t, "new"), pgtest.Key(t, "old")

@@ -6,10 +6,10 @@ import (
 	"github.com/gormlock/gormlock/lockkey/compat"
 )
 
-// name is a name of a key and who gave it.
+// name is a name of a key, and where it comes from.
 type name struct {
 	text, source string
-	scope        Scope // for what gormlock took it last
+	scope        Scope // the scope in which gormlock last took it
 }
 
 // name gives each lock the best name there is.
@@ -28,8 +28,8 @@ func (r *reader) name() {
 	}
 }
 
-// nameOf is a key for people, its name if it has one, and who says so: the caller, gormlock's tables, tools that have a
-// fixed key, tools that make one from the name of the database.
+// nameOf is a key for people, its name if it has one, and the source of the name: the caller, gormlock's tables, tools with a fixed key, or tools
+// that derive one from the name of the database.
 func (r *reader) nameOf(id lockid.ID) (key, named, source string) {
 	if r.derived == nil {
 		r.derived = derivedKeys(r.view.Server.Database)

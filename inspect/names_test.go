@@ -11,7 +11,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// Another program sees the name of a session lock, while it is held.
+// Another program sees the name of a session lock while the lock is held.
 func TestKeepNames_ofSessionLocks(t *testing.T) {
 	t.Parallel()
 	for space, newKey := range map[string]func(testing.TB) lockkey.Key{

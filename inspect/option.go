@@ -77,7 +77,7 @@ func Known(keys ...lockkey.Key) Option {
 			if err := k.Err(); err != nil {
 				return fmt.Errorf("gormlock: inspect: Known: %w", cause.Because(err))
 			}
-			for _, one := range k.Keys() { // both of a renamed one
+			for _, one := range k.Keys() { // both of a renamed key
 				if id, ok := lockid.Of(one); ok {
 					c.known[id] = one
 				}

@@ -17,7 +17,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// serve is the page over a database, on a server of its own.
+// serve starts the page over a database, on an HTTP server of its own.
 func serve(t *testing.T, dsn string, opts ...inspect.HandlerOption) (page *inspect.Page, address string) {
 	t.Helper()
 	page = inspect.Handler(pgtest.SQLDB(t, pgtest.Through(dsn)), opts...)
@@ -31,7 +31,7 @@ func serve(t *testing.T, dsn string, opts ...inspect.HandlerOption) (page *inspe
 	return page, server.URL
 }
 
-// chain is three sessions of which the third waits for the second, and that for the first.
+// chain is three sessions: the third waits for the second, and the second waits for the first.
 type chain struct {
 	a, b            lockkey.Key
 	one, two, three *pgx.Conn
@@ -48,7 +48,7 @@ func newChain(t *testing.T, dsn string) *chain {
 	c := &chain{a: lockkey.Of("invoice", 42), b: lockkey.Of(script), one: session("billing-7"), two: session("api-2"), three: session("web-<b>1</b>")}
 	lock(t, c.one, c.a)
 	lock(t, c.two, c.b)
-	// What pgtest waits with looks at the test binary's database.
+	// pgtest's own functions look at the test binary's database.
 	observer := pgtest.Observe(t, dsn)
 	wait := func(on *pgx.Conn, key lockkey.Key) (finish func()) {
 		done := make(chan error, 1)
@@ -91,7 +91,7 @@ func TestPage_inChromium(t *testing.T) {
 	b.Screen(1280, 900, "light", false)
 	b.Open(address)
 
-	// The chain is drawn: each stands to the right of whom it waits for.
+	// The chain is drawn: each session is to the right of the one that it waits for.
 	b.Wait("document.querySelectorAll('#graph .card').length === 3")
 	place := func(name string) float64 {
 		x, _ := b.Eval(fmt.Sprintf("[...document.querySelectorAll('#graph .card')].filter(c => c.querySelector('.name').textContent === %q)[0]?.getBoundingClientRect().x", name)).(float64)
@@ -103,7 +103,7 @@ func TestPage_inChromium(t *testing.T) {
 	if n := b.Eval("document.querySelectorAll('#graph .edge').length"); n != 2.0 {
 		t.Errorf("%v edges", n)
 	}
-	// What is text stays text.
+	// Text is not interpreted as markup.
 	if title := b.Eval("document.title").(string); strings.Contains(title, "taken over") || !strings.HasPrefix(title, "(2)") {
 		t.Errorf("the title is %q", title)
 	}
@@ -118,7 +118,7 @@ func TestPage_inChromium(t *testing.T) {
 		t.Errorf("the style does not apply: the page is %v", color)
 	}
 
-	// It refreshes by itself, keeps what is open, and sees the end.
+	// It refreshes by itself, keeps details open, and notices the end.
 	b.Eval("document.querySelector('tbody details').open = true; document.documentElement.dataset.refreshed = 0")
 	b.Wait("Number(document.documentElement.dataset.refreshed) >= 2")
 	if open := b.Eval("!!document.querySelector('tbody details[open]')"); open != true {
@@ -132,7 +132,7 @@ func TestPage_inChromium(t *testing.T) {
 	b.Wait("document.body.innerText.includes('Nobody waits') && document.title.startsWith('Locks')")
 }
 
-// A server that goes away and comes back, while somebody watches.
+// The server goes down and comes back while somebody watches.
 func TestPage_inChromiumSurvivesTheServer(t *testing.T) {
 	t.Parallel()
 	b := chromium.New(t)

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// candidate is a table whose rows a transaction can be waiting for, as far as its locks say.
+// candidate is a table that, by its locks, may have the row that a transaction waits for.
 type candidate struct {
 	Name    string `json:"name"`    // as PostgreSQL quotes it
 	Bare    string `json:"bare"`    // without its schema and quotes
-	Trigger bool   `json:"trigger"` // of the program: it may write other tables
+	Trigger bool   `json:"trigger"` // it has a trigger of the program, which may write other tables
 }
 
-// suspect notes the tables one of whose rows a process can be waiting for.
+// suspect notes the tables with rows that a process may be waiting for.
 func (r *reader) suspect(pid int, candidates []byte) error {
 	if candidates == nil {
 		return nil
@@ -29,22 +29,21 @@ func (r *reader) suspect(pid int, candidates []byte) error {
 	return nil
 }
 
-// narrow leaves those that the statement of the process can have reached.
+// narrow keeps only those that the statement of the process can have reached.
 func (r *reader) narrow(pid int, query string) {
 	if list := r.candidates[pid]; list != nil {
 		r.tables[pid] = reached(list, query)
 	}
 }
 
-// shownText is how much of a statement a server shows at least, unless it is set otherwise: of a longer one it may have
-// cut the end.
+// shownText is how many bytes of a statement a server shows by default. A longer text may be cut.
 const shownText = 1000
 
-// writes are the statements of which only the tables that they begin with are written.
+// writes are the statements that write only the table named at their beginning.
 var writes = regexp.MustCompile(`(?i)^\s*(INSERT|UPDATE|DELETE)\s`)
 
-// reached are those of the candidates that the statement can wait for. It is all of them, unless its text names some and
-// nothing that it calls by itself can have reached the others.
+// reached are the candidates that the statement can wait for: all of them, unless its text names some and it calls nothing that can have reached
+// the others.
 func reached(candidates []candidate, query string) []string {
 	var all, named []string
 	triggers := false
@@ -61,8 +60,8 @@ func reached(candidates []candidate, query string) []string {
 	return named
 }
 
-// locate says of each lock on which table it is. Of a lock that is held only those tell that wait for it. Each wait for the
-// rows of a transaction has a place of its own, and the transaction holds them all.
+// locate says on which table each lock is. For a held lock, only the waits for it show that. Each wait for the rows of a transaction has its own
+// place, and the transaction holds them all.
 func (r *reader) locate() {
 	wanted := map[string][][]string{} // what each wait can be for, by Thing, longest wait first
 	rows := map[string]string{}
@@ -98,8 +97,8 @@ func (r *reader) locate() {
 	}
 }
 
-// joint is what several waits are for, each once. A wait that can be for one of several tables tells nothing where another
-// one is known to be for one of them.
+// joint is the list of places that several waits are for, each once. A wait that can be for one of several tables adds nothing if another
+// wait is known to be for one of them.
 func joint(waits [][]string) [][]string {
 	var list [][]string
 	known := func(table string) bool {
@@ -116,7 +115,7 @@ func joint(waits [][]string) [][]string {
 	return list
 }
 
-// place is what a lock that is no advisory one is on, for people.
+// place says, for people, what a lock that is not an advisory lock is on.
 func (r *reader) place(l *Lock) string {
 	switch {
 	case l.Table != "" && l.Row != "":
@@ -141,7 +140,7 @@ func (r *reader) place(l *Lock) string {
 	return "a transaction's rows"
 }
 
-// few is a list with a word before its last one, and without the end of a long one.
+// few is a list with a word before its last element, and without the end if it is long.
 func few(names []string, last string) string {
 	const shown = 3
 	if len(names) > shown+1 {

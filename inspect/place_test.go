@@ -16,12 +16,12 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// rivals are transactions that wait for what holder has.
+// rivals are transactions that wait for locks of holder.
 type rivals struct {
 	t      *testing.T
 	db     *gorm.DB
 	holder *gorm.DB
-	want   map[int]string // the key that the wait of each process is to show
+	want   map[int]string // the key that the wait of each process must show
 	done   []chan error
 }
 
@@ -59,7 +59,7 @@ func backend(t *testing.T, tx *gorm.DB) (pid int) {
 	return pid
 }
 
-// waits begins a transaction that is to wait in run, and to be shown as waiting for want.
+// waits begins a transaction that must wait in run, and whose wait must be shown as want.
 func (r *rivals) waits(want string, run func(tx *gorm.DB) error) {
 	r.t.Helper()
 	tx := r.db.WithContext(context.WithoutCancel(r.t.Context())).Begin()
@@ -99,8 +99,7 @@ func (r *rivals) end() {
 	}
 }
 
-// All wait for one transaction, each for something else that it has: a wait says what its own is, in the list, in the
-// tree and in what the page is made of.
+// All wait for one transaction, each for another of its locks. Each wait must show its own lock: in the list, in the tree and on the page.
 func TestSnapshot_eachWaitSaysItsOwnPlace(t *testing.T) {
 	t.Parallel()
 	r := crowd(t)
@@ -181,7 +180,7 @@ func TestSnapshot_eachWaitSaysItsOwnPlace(t *testing.T) {
 	r.end()
 }
 
-// Who is next for a row holds it against those behind it: that lock is on the row too, and not on its table.
+// The next session for a row holds the row's lock against later ones: that lock is shown as on the row, and not on its table.
 func TestSnapshot_namesTheRowThatTheNextHolds(t *testing.T) {
 	t.Parallel()
 	queue := queueBehind(t, "shop", "billing", "stock")
@@ -193,7 +192,7 @@ func TestSnapshot_namesTheRowThatTheNextHolds(t *testing.T) {
 	queue.end(t)
 }
 
-// Where a server does not say for which row a transaction waits, and the statement could reach several tables, all are named.
+// If the server does not say for which row a transaction waits, and the statement could reach several tables, all are named.
 func TestSnapshot_namesAllTablesThatAWaitCanBeFor(t *testing.T) {
 	t.Parallel()
 	r := crowd(t)

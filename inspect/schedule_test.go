@@ -50,7 +50,7 @@ func (p *program) lead(key lockkey.Key) {
 	pgtest.Await(p.t, "a leader", leads)
 }
 
-// every runs a schedule whose row says that nobody has looked after it for by, and returns when run was called.
+// every runs a schedule whose row looks unattended for the time by, and returns when run was called.
 func (p *program) every(key lockkey.Key, step, by time.Duration, run func(ctx context.Context) error, opts ...lease.EveryOption) {
 	p.row(key, "now() - $3::float8 * interval '1 second'", by.Seconds())
 	ran := make(chan struct{})
@@ -173,7 +173,7 @@ func TestSnapshot_showsSchedules(t *testing.T) {
 		"backup/gone": inspect.ScheduleOrphaned, "cleanup/forgotten": inspect.ScheduleOverdue,
 	} {
 		s := got[key]
-		// One that fails runs now and then.
+		// a failing schedule also runs now and then
 		if state := s.State(v.Taken); state != want && (key != "mail/weekly" || state != inspect.ScheduleRuns) {
 			t.Errorf("%s %s, want that it %s: %+v", key, state, want, s)
 		}
@@ -189,7 +189,7 @@ func TestSnapshot_showsSchedules(t *testing.T) {
 	}
 }
 
-// A role that may not read the table is told so, and sees the rest.
+// If the role may not read the table, the view says so, and shows the rest.
 func TestSnapshot_ofSchedulesThatMayNotBeRead(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)
@@ -222,7 +222,7 @@ func TestSnapshot_ofSchedulesThatMayNotBeRead(t *testing.T) {
 	}
 }
 
-// What the page shows of leaders, slots and schedules.
+// The page shows leaders, slots and schedules.
 func TestPage_inChromiumShowsSchedules(t *testing.T) {
 	t.Parallel()
 	b := chromium.New(t)
@@ -257,7 +257,7 @@ func TestPage_inChromiumShowsSchedules(t *testing.T) {
 	if bold := b.Eval("document.querySelectorAll('.hint b').length"); bold != 0.0 {
 		t.Errorf("%v elements come from the text of an error", bold)
 	}
-	// What ends is gone at the next look.
+	// Deleted rows disappear at the next look.
 	p.exec("DELETE FROM gormlock_schedule WHERE name = 'cleanup/forgotten'")
 	b.Wait("!" + row("schedules", "cleanup/forgotten"))
 	b.Screen(390, 800, "dark", true)

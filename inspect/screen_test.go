@@ -23,8 +23,8 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// The pictures of the documentation, light, dark and on a phone: nothing sticks out.
-// With GORMLOCK_SCREENSHOTS they are written there, after a while of short waits.
+// The pictures of the documentation: light, dark and on a phone. Nothing overflows. With GORMLOCK_SCREENSHOTS they are written to that directory,
+// after a while of short waits.
 func TestPage_inChromiumOnEveryScreen(t *testing.T) {
 	t.Parallel()
 	b := chromium.New(t)
@@ -72,8 +72,8 @@ func TestPage_inChromiumOnEveryScreen(t *testing.T) {
 	}
 }
 
-// busy is the page of a database with a bit of everything: a chain of three, a row, a program that waits for itself, a
-// deadlock that nobody has looked for yet, a manager with a token, a lease.
+// busy is the page of a database with some of everything: a chain of three, a row, a program that waits for itself, a deadlock that the server has
+// not detected yet, a manager with a token, a lease.
 func busy(t *testing.T) (address string) {
 	t.Helper()
 	server := pgtest.Fresh(t)
@@ -152,7 +152,7 @@ func busy(t *testing.T) (address string) {
 	return address
 }
 
-// asks is how gormlock begins a transaction with a lock.
+// asks is the statement with which gormlock begins a transaction with a lock.
 func asks(t *testing.T, key lockkey.Key) string {
 	t.Helper()
 	r, err := lockrequest.New([]lockkey.Key{key}, advisory.Timeout(time.Hour))
@@ -163,7 +163,7 @@ func asks(t *testing.T, key lockkey.Key) string {
 	return "BEGIN; " + locks
 }
 
-// waitInVain gives the plots something to show, in bursts that leave the drawing alone.
+// waitInVain gives the plots something to show, in bursts that do not change the graph.
 func waitInVain(ctx context.Context, c *pgx.Conn, key lockkey.Key) {
 	for i := range 12 {
 		_, err := c.Exec(ctx, fmt.Sprintf("SET lock_timeout = %d", 400+i%4*500))

@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/internal/halt"
 )
 
-// shown is what the page shows of a look: the facts, as texts for people.
+// shown is what the page shows of a view, as texts for people.
 func shown(look *seen) *page.Seen {
 	v := look.view
 	tree := Tree(v)
@@ -65,7 +65,7 @@ func scheduleOf(s *Schedule, now time.Time) page.Schedule {
 	return row
 }
 
-// ago is when t is or was, measured from now.
+// ago says when t is or was, relative to now.
 func ago(t, now time.Time) string {
 	switch {
 	case t.IsZero():
@@ -124,7 +124,7 @@ func rowOf(l *Lock, now time.Time) page.Row {
 	return r
 }
 
-// about is what is to be said of a lock besides its key.
+// about is what the page says about a lock in addition to its key.
 func about(l *Lock) string {
 	var parts []string
 	switch l.Kind {
@@ -177,7 +177,7 @@ func sessionOf(s *Session, now time.Time) page.Session {
 	return drawn
 }
 
-// stateOf is what a session is at, and for how long.
+// stateOf is the state of a session, and how long it has lasted.
 func stateOf(s *Session, now time.Time) string {
 	switch {
 	case s.State == "disabled":
@@ -188,7 +188,7 @@ func stateOf(s *Session, now time.Time) string {
 	return s.State + " " + page.Span(now.Sub(s.StateSince))
 }
 
-// who is a session for people.
+// who names a session for people.
 func who(s *Session) string {
 	switch {
 	case s.Owner != "":
@@ -232,7 +232,7 @@ func nodesOf(tree []*Node, now time.Time) []*page.Node {
 	return nodes
 }
 
-// waiting is how long a request waits, and what is probably wrong with it.
+// waiting says how long a request has waited, and what is probably wrong with it.
 func waiting(l *Lock, now time.Time) string {
 	text := "waits"
 	switch {

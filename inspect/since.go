@@ -2,7 +2,7 @@ package inspect
 
 import "slices"
 
-// backdate adds what requests that wait in slices have waited before. They come first, longest first.
+// backdate adds the earlier slices to the age of requests that wait in slices. The oldest requests come first.
 func (r *reader) backdate() {
 	waits := 0
 	for i := range r.view.Locks {
@@ -17,14 +17,14 @@ func (r *reader) backdate() {
 	}
 	slices.SortStableFunc(r.view.Locks[:waits], func(a, b Lock) int {
 		if a.Since.IsZero() || b.Since.IsZero() {
-			return b.Since.Compare(a.Since) // one that is not known goes last
+			return b.Since.Compare(a.Since) // a request without a known age goes last
 		}
 		return a.Since.Compare(b.Since)
 	})
 }
 
-// date says of each lock that is held since when it can have been: PostgreSQL does not
-// keep when it was granted. One that may be the session's is as old as that at most.
+// date sets the earliest time at which each held lock can have been granted, because PostgreSQL does not keep when it was. If the lock may belong
+// to the session, that is the session's beginning.
 func (r *reader) date() {
 	for i := range r.view.Locks {
 		l := &r.view.Locks[i]

@@ -10,7 +10,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// A session lock is waited for in slices. It shows since when, and not since when the last slice waits, and until when.
+// A wait for a session lock has slices. The view shows when the whole wait began, not when the last slice did, and when it ends.
 func TestSnapshot_ofAWaitInSlices(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t)
@@ -53,7 +53,7 @@ func TestSnapshot_ofAWaitInSlices(t *testing.T) {
 		}
 		return false
 	})
-	// One that came later is behind it, though its wait is older than the last slice.
+	// A later request is after it, although that one's wait is older than the last slice.
 	finish := begin(t, other, "SELECT pg_advisory_xact_lock("+arguments(key)+")")
 	pgtest.Eventually(t, "both in the queue", func() bool {
 		var order []string

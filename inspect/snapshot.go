@@ -43,7 +43,7 @@ func Snapshot(ctx context.Context, db *sql.DB, opts ...Option) (*View, error) {
 		}
 		return nil, explain(err)
 	}
-	defer func() { _ = conn.Close() }() // back to the pool, which nothing can hinder
+	defer func() { _ = conn.Close() }() // back to the pool, which nothing can prevent
 	r := &reader{conn: conn, config: c, names: map[lockid.ID]name{}, own: map[int]words.Statement{}, candidates: map[int][]candidate{}, tables: map[int][]string{}, held: map[string][][]string{}, view: &View{Locks: []Lock{}, Sessions: []*Session{}, Leases: []Lease{}, Schedules: []Schedule{}, Jobs: []JobQueue{}, Unseen: []string{}}}
 	if err := r.within(ctx, r.read); err != nil {
 		return nil, explain(err)
@@ -60,7 +60,7 @@ func Snapshot(ctx context.Context, db *sql.DB, opts ...Option) (*View, error) {
 	return r.view, nil
 }
 
-// explain is the error of a look at the database.
+// explain adds to the error of a look at the database.
 func explain(err error) error {
 	if other := otherdb.Said(err); other != nil {
 		return other.Refusal("inspect", err)
@@ -79,8 +79,8 @@ type reader struct {
 	own     map[int]words.Statement   // statements of gormlock, by process
 
 	candidates map[int][]candidate
-	tables     map[int][]string      // those one of whose rows a process can be waiting for, where the locks do not say which
-	held       map[string][][]string // what others want of a lock that is held, by Thing: see joint
+	tables     map[int][]string      // the tables whose rows a process may be waiting for, if the locks do not say which
+	held       map[string][][]string // by Thing, what others want of a held lock: see joint
 }
 
 // within runs read in a transaction that can neither write nor wait for long.
@@ -89,9 +89,9 @@ func (r *reader) within(ctx context.Context, read func(context.Context, *sql.Tx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // it has written nothing
-	// The lock table may be larger than work_mem, and is looked through several times. Names are shown and compared as they are
-	// written by people, whatever the server is set to quote.
+	defer func() { _ = tx.Rollback() }() // nothing was written
+	// The lock table may be larger than work_mem, and is read several times. Names are shown and compared without extra quotes, whatever the
+	// server's settings quote.
 	const bound = `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '1s', true),
 		set_config('jit', 'off', true), set_config('work_mem', '64MB', true), set_config('quote_all_identifiers', 'off', true)`
 	if _, err := tx.ExecContext(ctx, bound, strconv.FormatInt(r.config.timeout.Milliseconds(), 10)); err != nil {
@@ -133,7 +133,7 @@ func (r *reader) readLocks(ctx context.Context, tx *sql.Tx) error {
 			return err
 		}
 		if kind == "" {
-			continue // nothing is locked: the row has the totals only
+			continue // nothing is locked: this row only has the totals
 		}
 		l.Kind, l.Table, l.Row, l.Since = Kind(kind), relation, row, since.Time
 		if l.Kind == Advisory {
@@ -189,7 +189,7 @@ func pids(text string) []int {
 	return list
 }
 
-// pidArray is a list as PostgreSQL writes an array.
+// pidArray is a list as a PostgreSQL array.
 func pidArray(list []int) string {
 	var text strings.Builder
 	for i, pid := range list {
@@ -242,7 +242,7 @@ func (r *reader) readSessions(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// queryRunes is how much of a query is kept. Of gormlock's own more is read, for the keys may stand behind that.
+// queryRunes is how much of a query is kept. Of gormlock's own queries more is read, because the keys may come later in the text.
 const queryRunes = 500
 
 func firstRunes(text string, n int) string {
@@ -255,7 +255,7 @@ func firstRunes(text string, n int) string {
 	return text
 }
 
-// owner is the owner of the session lock manager that named its connections so.
+// owner is the owner of the session lock manager whose connections have this name.
 func owner(application string) string {
 	name, ok := strings.CutPrefix(application, "gormlock ")
 	if !ok {
@@ -264,7 +264,7 @@ func owner(application string) string {
 	return name
 }
 
-// complete says of each lock what only its session tells.
+// complete adds to each lock what only its session knows.
 func (r *reader) complete() {
 	hidden := 0
 	for _, s := range r.view.Sessions {
@@ -296,7 +296,7 @@ func (r *reader) unseen(format string, args ...any) {
 	r.view.Unseen = append(r.view.Unseen, fmt.Sprintf(format, args...))
 }
 
-// facts are what the rest depends on.
+// facts are the answers on which the rest depends.
 type facts struct {
 	names, fence, lease, schedule bool // whether the table can be read
 }
@@ -317,8 +317,8 @@ func (r *reader) readFacts(ctx context.Context, tx *sql.Tx) error {
 	return r.unseenSchemas(closed)
 }
 
-// unseenSchemas says which tables are in a schema that the role may not use: JSON, the schema by the table, null for a table
-// that is in none.
+// unseenSchemas notes which tables are in a schema that the role may not use. closed is JSON: the schema of each table, or null for a table without
+// one.
 func (r *reader) unseenSchemas(closed string) error {
 	var schemaOf map[string]*string
 	if err := json.Unmarshal([]byte(closed), &schemaOf); err != nil {

@@ -55,7 +55,7 @@ func TestSnapshot_showsHolderAndWaiter(t *testing.T) {
 	}
 }
 
-// P7. pg_locks does not say session or transaction. Without a transaction it can be one only.
+// P7. pg_locks does not say whether a lock belongs to a session or a transaction. Without a transaction it can only be a session's.
 func TestSnapshot_saysWhatIsKnownOfTheScope(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t)
@@ -76,7 +76,7 @@ func TestSnapshot_saysWhatIsKnownOfTheScope(t *testing.T) {
 			t.Errorf("want a lock of scope %q by %d in %+v", name, c, v.Locks)
 			continue
 		}
-		// What may be the session's can be older than the transaction.
+		// A lock that may be the session's can be older than the transaction.
 		if l := v.Locks[i]; !l.Since.Equal(l.Started) || !l.Earliest {
 			t.Errorf("since %s, the session since %s", l.Since, l.Started)
 		}
@@ -88,7 +88,7 @@ func TestSnapshot_saysWhatIsKnownOfTheScope(t *testing.T) {
 	}
 }
 
-// W10. Row locks and advisory locks are in one view, and who waits for a row sees which.
+// W10. Row locks and advisory locks are in one view, and a wait for a row names the row.
 func TestSnapshot_showsRowWaits(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t, pgtest.Schema())
@@ -218,7 +218,7 @@ func TestSnapshot_showsManagersAndLeases(t *testing.T) {
 	}
 }
 
-// L18. A plain role sees who waits for whom and for how long; what it does not is said.
+// L18. A plain role sees who waits for whom and for how long, and is told what it cannot see.
 func TestSnapshot_withoutPrivileges(t *testing.T) {
 	t.Parallel()
 	admin := pgtest.Conn(t, pgtest.Schema())
@@ -282,7 +282,7 @@ func TestSnapshot_ofThisDatabaseOnly(t *testing.T) {
 	finish()
 }
 
-// L18. 100,000 locks and 60 that wait: the view is bounded, says what it cut, and loses no wait.
+// L18. With 100,000 locks and 60 waits the view is bounded, says what it cut, and loses no wait.
 func TestSnapshot_ofManyLocks(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t, pgserver.Setting("max_locks_per_transaction", "400"))
@@ -332,7 +332,7 @@ func TestSnapshot_ofManyLocks(t *testing.T) {
 	waiters.Wait()
 }
 
-// As through a pooler that knows no prepared statements.
+// As through a pooler without prepared statements.
 func TestSnapshot_bySimpleProtocol(t *testing.T) {
 	t.Parallel()
 	key := pgtest.Key(t)
@@ -351,7 +351,7 @@ func TestSnapshot_bySimpleProtocol(t *testing.T) {
 	finish()
 }
 
-// A pool whose connections all wait is told from a server that is away.
+// A pool whose connections all wait is distinguished from a server that is down.
 func TestSnapshot_withoutAConnectionLeft(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t, pgtest.MaxConns(1))

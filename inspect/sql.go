@@ -1,8 +1,7 @@
 package inspect
 
-// factsSQL is one row. A table counts when it can be read; those that are there and
-// cannot are named in the last column but one, and those in the last that would be found in a
-// schema of the search_path if the role could use it.
+// factsSQL is one row. A table counts if it can be read. The last column but one names tables that exist but cannot be read. The last column names
+// tables that would be found in a schema of the search_path if the role could use it.
 const factsSQL = `
 SELECT clock_timestamp(), current_setting('server_version_num')::int, current_database(), current_user, pg_is_in_recovery(),
 	pg_postmaster_start_time(),
@@ -32,14 +31,13 @@ const allLocks = `
 // thing is what [Lock.Thing] holds of a row c of allLocks.
 const thing = `concat_ws('/', c.locktype, c.database, c.relation, c.page, c.tuple, c.virtualxid, c.xid, c.classid, c.objid, c.objsubid)`
 
-// heldSQL is what the sessions $1 hold.
+// heldSQL selects what the sessions $1 hold.
 const heldSQL = `SELECT pid, ` + thing + ` FROM (` + allLocks + ` WHERE granted AND pid = ANY ($1::int[])) c`
 
-// locksSQL reads pg_locks once. $1 is the limit. What a request waits for is found by
-// all columns that name a lock, joined by hash; who blocks it says pg_blocking_pids,
-// asked for those that are shown only, as each call stops the lock manager for a moment.
-// Who waits for a transaction because of a unique index has no lock that says which table
-// it is on: it is one of those that its own transaction writes, or locks rows of.
+// locksSQL reads pg_locks once. $1 is the limit. The holders for a request are found by all columns that name a lock, with a hash join.
+// pg_blocking_pids says who blocks a request. It is only called for requests that are shown, because each call stops the lock manager for a moment.
+// A wait because of a unique index has no lock that says on which table it is: it is one of the tables that the waiting transaction writes, or
+// whose rows it locks.
 const locksSQL = `WITH l AS MATERIALIZED (
 ` + allLocks + `
 ), here AS (
@@ -94,8 +92,7 @@ LEFT JOIN LATERAL (
 ) u ON true
 ORDER BY c.granted, c.waiters = 0, c.waitstart, c.pid, c.classid, c.objid, c.objsubid, c.locktype`
 
-// sessionsSQL is a row for each process of $1 that lives. A role that may not look at
-// another sees no state of it.
+// sessionsSQL is a row for each live process of $1. A role that may not see another role's session sees no state of it.
 const sessionsSQL = `
 SELECT pid, coalesce(application_name, ''), coalesce(usename, ''),
 	CASE WHEN client_addr IS NOT NULL THEN host(client_addr) || ':' || client_port WHEN client_port = -1 THEN 'local' ELSE '' END,

@@ -22,7 +22,7 @@ func snapshot(t *testing.T, db *sql.DB, opts ...inspect.Option) *inspect.View {
 	return v
 }
 
-// locksOf are the entries of a session.
+// locksOf are the locks and requests of a session.
 func locksOf(v *inspect.View, c *pgx.Conn) (held, waiting []*inspect.Lock) {
 	for i := range v.Locks {
 		switch l := &v.Locks[i]; {
@@ -36,7 +36,7 @@ func locksOf(v *inspect.View, c *pgx.Conn) (held, waiting []*inspect.Lock) {
 	return held, waiting
 }
 
-// waitOf is the one request of a session that waits.
+// waitOf is the only waiting request of a session.
 func waitOf(t *testing.T, v *inspect.View, c *pgx.Conn) *inspect.Lock {
 	t.Helper()
 	_, waiting := locksOf(v, c)
@@ -53,8 +53,7 @@ func run(t *testing.T, c *pgx.Conn, text string, args ...any) {
 	}
 }
 
-// begin starts a statement that will have to wait for a lock, and returns when it does.
-// finish is for when nothing is in its way any more.
+// begin starts a statement that must wait for a lock, and returns when it waits. Call finish when nothing blocks it any more.
 func begin(t *testing.T, c *pgx.Conn, text string, args ...any) (finish func()) {
 	t.Helper()
 	done := make(chan error, 1)

@@ -9,8 +9,7 @@ import (
 	"github.com/gormlock/gormlock/internal/lockid"
 )
 
-// readTables reads what gormlock keeps in tables. One that cannot be read hides what is
-// in it and nothing else.
+// readTables reads gormlock's own tables. If one cannot be read, only its content is missing.
 func (r *reader) readTables(ctx context.Context) {
 	for _, t := range []struct {
 		name string
@@ -31,9 +30,9 @@ func (r *reader) readTables(ctx context.Context) {
 	}
 }
 
-// leasesSQL is the leases that are held, and those that ran out without a release in the
-// last hour: their holders may not know. How many there are is in each row. Of a key with
-// slots it is the slots: the row of the key itself says in its holder how many there can be.
+// leasesSQL returns the leases that are held, and those that ran out without a release in the
+// last hour: their holders may not know. Each row has the number of all. For a key with
+// slots it returns the slots: the row of the key itself only says, in its holder, how many there can be.
 const leasesSQL = `
 SELECT l.space, l.id, l.name, l.owner, l.acquired_at, l.expires_at, l.expires_at <= now(), l.holder LIKE 'leader:%',
 	greatest(l.space / 16 - 1, 0), CASE WHEN l.space / 16 > 0 AND k.holder LIKE 'slots %' THEN split_part(k.holder, ' ', 2)::integer ELSE 0 END,
@@ -61,8 +60,8 @@ func (r *reader) readLeases(ctx context.Context, tx *sql.Tx) error {
 	return rows.Err()
 }
 
-// schedulesSQL is the schedules that have a row: which go on, and of which none looks after any more, is for people to
-// know. Those that fail or are late come first. A run is on while the lease of its key is held by it.
+// schedulesSQL returns the schedules that have a row. It does not know which of them no program runs any more. Schedules that fail or are late
+// come first. A run is on while it holds the lease of its key.
 const schedulesSQL = `
 SELECT s.space, s.id, s.name, s.owner, s.done_at, s.next_at, s.tick_at, s.attempts, s.retry_at, s.failures, coalesce(s.problem, ''), {running},
 	count(*) OVER ()
@@ -135,7 +134,7 @@ func (r *reader) readNames(ctx context.Context, tx *sql.Tx) error {
 	})
 }
 
-// readByKey asks for the rows of the keys in the view.
+// readByKey reads the rows of the keys in the view.
 func (r *reader) readByKey(ctx context.Context, tx *sql.Tx, query string, read func(*sql.Rows) error) error {
 	type key struct {
 		Space int16 `json:"space"`
@@ -174,7 +173,7 @@ func (r *reader) readByKey(ctx context.Context, tx *sql.Tx, query string, read f
 	return rows.Err()
 }
 
-// learn keeps a name; what is read later counts more.
+// learn keeps a name. Later sources replace earlier ones.
 func (r *reader) learn(id lockid.ID, text, source string) {
 	r.names[id] = name{text, source, ""}
 }

@@ -68,8 +68,8 @@ func (t *tree) sorted() []*Node {
 	return list
 }
 
-// grow hangs each waiter below one of its blockers and returns what hangs below none.
-// Who has waited longest is hung last, and so is where a circle starts.
+// grow puts each waiter below one of its blockers and returns those that are below none. The session that has waited longest comes last, and so
+// does the start of a circle.
 func (t *tree) grow() []*Node {
 	parent := map[*Node]*Node{}
 	list := t.sorted()
@@ -93,7 +93,7 @@ func (t *tree) grow() []*Node {
 	return roots
 }
 
-// longest is since when somebody waits in the part of the tree at n, in its first two rows.
+// longest is the time since which somebody waits in the part of the tree at n, in its first two rows.
 func longest(n *Node) int64 {
 	if n.Wait == nil && len(n.Waiters) > 0 {
 		n = n.Waiters[0]
@@ -113,8 +113,8 @@ func leadsTo(parent map[*Node]*Node, from, to *Node) bool {
 	return false
 }
 
-// parent is the blocker of n to stand under: one of its own circle, else one that holds
-// something others wait for and waits itself for nobody, else any.
+// parent is the blocker under which n is shown: one in the same circle; otherwise one that holds something that others wait for and waits for
+// nobody; otherwise any.
 func (t *tree) parent(n *Node) *Node {
 	var best *Node
 	rank := -1

@@ -10,7 +10,7 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// outline is a tree on one line: 1(2(3 4)), with * at the members of a circle.
+// outline is a tree on one line: 1(2(3 4)), with * after the members of a circle.
 func outline(nodes []*inspect.Node) string {
 	var parts []string
 	for _, n := range nodes {
@@ -26,7 +26,7 @@ func outline(nodes []*inspect.Node) string {
 	return strings.Join(parts, " ")
 }
 
-// view makes one of waits: who waits for what since when, blocked by whom. What is held is held by holds.
+// view makes a view of waits: who waits for what, since when, and who blocks it. holds says who holds things.
 func view(holds map[int]string, waits ...wait) *inspect.View {
 	v := &inspect.View{}
 	sessions := map[int]*inspect.Session{}
@@ -86,7 +86,7 @@ func TestTree_shapes(t *testing.T) {
 	}
 }
 
-// A queue of hundreds, in which each is blocked by all before it, is no explosion.
+// A queue of hundreds, where each session is blocked by all before it, does not make a huge tree.
 func TestTree_ofALongQueue(t *testing.T) {
 	t.Parallel()
 	var waits []wait
@@ -129,7 +129,7 @@ func TestTree_ofAChainOfThree(t *testing.T) {
 	finishThree()
 }
 
-// A deadlock that the server has not looked for yet.
+// A deadlock that the server has not detected yet.
 func TestTree_marksADeadlock(t *testing.T) {
 	t.Parallel()
 	a, b := pgtest.Key(t, "a"), pgtest.Key(t, "b")

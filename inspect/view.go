@@ -7,7 +7,7 @@ import "time"
 type View struct {
 	Taken    time.Time  `json:"taken"` // by the clock of the server
 	Server   Server     `json:"server"`
-	Locks    []Lock     `json:"locks"`    // requests that wait, longest first, then what they wait for, then the rest
+	Locks    []Lock     `json:"locks"`    // waiting requests, longest first, then what they wait for, then the rest
 	Sessions []*Session `json:"sessions"` // all that Locks or Blockers name, by PID
 	Leases   []Lease    `json:"leases"`
 	Totals   Totals     `json:"totals"`
@@ -99,7 +99,7 @@ type Session struct {
 	Client        string    `json:"client,omitempty"` // address and port, or "local"
 	State         string    `json:"state,omitempty"`  // "active", "idle in transaction"; "disabled" where track_activities is off
 	Query         string    `json:"query,omitempty"`  // the one that runs, else the last; cut
-	Doing         string    `json:"doing,omitempty"`  // Query in words, where it is one of gormlock's own: "takes invoice/42, timeout 3s"
+	Doing         string    `json:"doing,omitempty"`  // Query in words, if it is one of gormlock's own: "takes invoice/42, timeout 3s"
 	InTransaction bool      `json:"in_transaction"`
 	Started       time.Time `json:"started,omitzero"`
 	Began         time.Time `json:"began,omitzero"`       // the transaction

@@ -38,7 +38,7 @@ func (m *Manager) acquire(ctx context.Context, key lockkey.Key, ttl time.Duratio
 	return (&acquisition{m, r}).take(ctx)
 }
 
-// releaseWithin bounds the confirmation of a release that Do asks for.
+// releaseWithin bounds the wait for the confirmation of the release at the end of Do.
 const releaseWithin = 5 * time.Second
 
 var errNilFunction = fmt.Errorf("%w: a nil function, give one to run under the lease", ErrOption)

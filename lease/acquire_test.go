@@ -40,7 +40,7 @@ func TestTryAcquire_excludesAndSaysWho(t *testing.T) {
 	}
 }
 
-// W4: the next one has it at the release, not a lease length later.
+// W4: the next caller gets the lease at the release, not a lease length later.
 func TestAcquire_waitsForTheRelease(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -107,7 +107,7 @@ func TestAcquire_endsWithItsTime(t *testing.T) {
 	release(t, acquire(t, m, k, time.Minute))
 }
 
-// Waiters of one process stand in line, and one of them at most asks the database.
+// Waiters of one process queue, and at most one of them asks the database.
 func TestAcquire_firstComeFirstServedInAProcess(t *testing.T) {
 	t.Parallel()
 	m := open(t, tables(t))
@@ -142,7 +142,7 @@ func TestAcquire_firstComeFirstServedInAProcess(t *testing.T) {
 	}
 }
 
-// signalling tells when somebody waits for its end, which Acquire does in line.
+// signalling signals when somebody waits for its end, which Acquire does in the queue.
 type signalling struct {
 	context.Context
 	once  sync.Once
@@ -191,7 +191,7 @@ func TestAcquire_manyAtOnceNeverTwo(t *testing.T) {
 	wg.Wait()
 }
 
-// Every isolation level that a pool may have set for its sessions.
+// Leases work with every isolation level that a pool may have set for its sessions.
 func TestAcquire_atEveryIsolationLevel(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)

@@ -47,7 +47,7 @@ func (a *acquisition) take(ctx context.Context) (*Lease, error) {
 	return l, err
 }
 
-// takeNow asks until there is an answer. What makes it ask again is over in a moment.
+// takeNow asks until there is an answer. The reasons to ask again pass in a moment.
 func (a *acquisition) takeNow(ctx context.Context) (*Lease, error) {
 	for n := 0; ; n++ {
 		asking, cancel := context.WithTimeout(ctx, a.within())
@@ -88,7 +88,7 @@ func (a *acquisition) takeInTurn(ctx context.Context) (*Lease, error) {
 		case err == nil && l != nil:
 			return l, nil
 		case err == nil && n == 0 && a.m.notifications.listener != nil:
-			continue // the next question marks the row: a release notifies
+			continue // the next question stores the wish to be woken in the row, so that the release notifies
 		case err != nil && (ended(ctx) != nil || !passes(err)):
 			return nil, a.gaveUp(ctx, last, err)
 		case err != nil:
@@ -133,7 +133,7 @@ func (a *acquisition) ask(ctx context.Context, waits bool) (*Lease, *answer, err
 		if l, found, err := a.askAlone(ctx, c, a.m.store.acquireFreed, false); l != nil || err != nil {
 			return l, found, err
 		}
-		c = a.m.store.newClaim(a.request) // the first may have been granted too late, and is released then
+		c = a.m.store.newClaim(a.request) // the first claim may have been granted too late, and then is released
 	}
 	l, found, err := a.askAlone(ctx, c, a.m.store.acquire, listened)
 	if err == nil && found.bySlots {
@@ -159,7 +159,7 @@ func (a *acquisition) askAlone(
 	return a.granted(c, &found, sent), &answer{}, nil
 }
 
-// seek has the manager look for a claim that may have been granted, in whichever slot, and release it.
+// seek makes the manager look for a claim that may have been granted, in any slot, and release it.
 func (a *acquisition) seek(c claim) {
 	if a.slots == 0 {
 		a.m.unconfirmed.add(item{c, 0}, a.ttl)
@@ -184,8 +184,7 @@ func (a *acquisition) granted(c claim, found *answer, sent holder.Instant) *Leas
 	return l
 }
 
-// await waits until it is worth asking again for the n-th time: until a release is heard of, the lease of the holder runs
-// out, or a pause is over.
+// await waits until it is worth asking again for the n-th time: until it hears of a release, the lease of the holder runs out, or a pause is over.
 func (a *acquisition) await(ctx context.Context, w *waiter, n int, found *answer) error {
 	most := longestPoll
 	if found.marked {

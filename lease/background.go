@@ -63,8 +63,8 @@ func (b *background) wakeBy(at time.Duration) {
 // idle is how long watch sleeps if nothing is due.
 const idle = time.Hour
 
-// watch calls look at once, and again at the time that look returned or that [background.wakeBy] gave, and not before: a
-// lease that is released at once shall not wake it each time.
+// watch calls look at once, then again at the time that look returned or that [background.wakeBy] gave, and not before: a lease that is released at
+// once must not wake it each time.
 func (b *background) watch(clock holder.Clock, look func(now holder.Instant) (due time.Duration)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

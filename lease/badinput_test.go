@@ -83,7 +83,7 @@ func TestBadInput_options(t *testing.T) {
 	}
 }
 
-// What cannot work is refused by New, and the error says what is wrong.
+// New refuses what cannot work, and the error says what is wrong.
 func TestNew_refusesTables(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -129,7 +129,7 @@ func TestNew_refusesTables(t *testing.T) {
 	}
 }
 
-// A table with more columns, in any order and type of text, is as good.
+// A table with more columns, in any order and with any type of text, works too.
 func TestNew_acceptsTables(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -151,7 +151,7 @@ func TestNew_acceptsTables(t *testing.T) {
 	}
 }
 
-// A server that writes all names in quotes has the same tables.
+// If the server's settings make it quote all names, New still recognizes the tables.
 func TestNew_whereAllNamesAreQuoted(t *testing.T) {
 	t.Parallel()
 	db := tables(t, pgtest.Param("quote_all_identifiers", "on"))
@@ -247,10 +247,10 @@ func TestNew_refusesServersWithoutWrites(t *testing.T) {
 		t.Errorf("Release: %v", err)
 	}
 	writesEnd(t, primary, "off")
-	release(t, acquire(t, m, lockkey.Of("a"), time.Minute)) // what could not be given back is by now
+	release(t, acquire(t, m, lockkey.Of("a"), time.Minute)) // the lease that could not be given back is free by now
 }
 
-// writesEnd makes all sessions of a server take no writes, or takes that back.
+// writesEnd makes all sessions of a server read-only, or undoes that.
 func writesEnd(t testing.TB, server *pgserver.Server, setting string) {
 	t.Helper()
 	admin := pgtest.SQLDB(t, pgtest.Through(server.DSN("postgres")), pgtest.Param("default_transaction_read_only", "off"))
@@ -268,7 +268,7 @@ func writesEnd(t testing.TB, server *pgserver.Server, setting string) {
 	<-time.After(200 * time.Millisecond) // for the sessions that are there
 }
 
-// A server that is not there is an error of New, and a closed pool one of Acquire at once.
+// If the server is down, New returns an error. If the pool is closed, Acquire returns one at once.
 func TestNew_withoutAServer(t *testing.T) {
 	t.Parallel()
 	nowhere := pgtest.SQLDB(t, pgtest.Through("postgres://postgres@127.0.0.1:1/postgres"))

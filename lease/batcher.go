@@ -15,7 +15,7 @@ const (
 	maxRunning = 8
 	// minGathered is the number of calls from which one statement for all is cheaper than one for each.
 	minGathered = 8
-	// slowStatement is after how long a statement of a manager counts as slow.
+	// slowStatement is the duration after which a statement of a manager counts as slow.
 	slowStatement = 50 * time.Millisecond
 	// maxGathered is how many calls one statement can serve.
 	maxGathered = 256
@@ -196,8 +196,8 @@ func (b *batcher) take() (batch []*call) {
 	return batch
 }
 
-// run sends a batch and hands out the answers. If the server refuses it because of a row, the calls are sent in ever smaller parts: only the call
-// that is at fault gets the error.
+// run sends a batch and hands out the answers. If the server refuses it because of a row, the calls are sent in smaller and smaller parts, so that
+// only the call at fault gets the error.
 func (b *batcher) run(batch []*call) {
 	ctx, cancel := context.WithTimeout(b.background.ctx, batchWithin)
 	defer cancel()
@@ -207,7 +207,7 @@ func (b *batcher) run(batch []*call) {
 	})
 }
 
-// sendPart sends those calls whose callers are still there. What a statement answered before it was refused does not count.
+// sendPart sends those calls whose callers are still there. Answers that a statement gave before it was refused do not count.
 func (b *batcher) sendPart(ctx context.Context, part []*call) error {
 	there := make([]*call, 0, len(part))
 	b.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/gormlock/gormlock/internal/holder"
 )
 
-// startBackground returns one that is closed at the end of the test.
+// startBackground returns a background that is closed at the end of the test.
 func startBackground(t *testing.T) *background {
 	t.Helper()
 	b := newBackground(t.Context())
@@ -26,7 +26,7 @@ func callFor(id int64) *call {
 	return &call{item: item{claim: claim{token: fence.Token{Space: 1, ID: id}}}}
 }
 
-// busy fills a batcher with statements for one, and returns how to end one of them.
+// busy fills a batcher with statements for single calls, and returns a function that ends one of them.
 func busy(t *testing.T, b *batcher) (end func()) {
 	t.Helper()
 	ends := make(chan func(), maxRunning)
@@ -40,7 +40,7 @@ func busy(t *testing.T, b *batcher) (end func()) {
 	return func() { (<-ends)() }
 }
 
-// gather has calls for the given keys stand in line behind what runs, in this order.
+// gather makes calls for the given keys wait for the running statements, in this order.
 func gather(t *testing.T, b *batcher, ids ...int64) (answers func() []bool) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -77,7 +77,7 @@ func TestBatcher_sendsTogetherWhatGathered(t *testing.T) {
 	b := &batcher{background: startBackground(t), slow: time.Hour, late: func(*call) {}, send: func(_ context.Context, batch []*call) (holder.Instant, error) {
 		var ids []int64
 		for _, c := range batch {
-			c.answered = c.token.ID != 3 // nothing is known of one: it goes alone after all
+			c.answered = c.token.ID != 3 // nothing is known of one: it is sent alone after all
 			ids = append(ids, c.token.ID)
 		}
 		sent <- ids
@@ -147,7 +147,7 @@ func TestBatcher_theAnswerToWhoLeftIsLate(t *testing.T) {
 		b.mu.Unlock()
 	}
 	end()
-	<-began // what gathered is on its way
+	<-began // the gathered calls are on their way
 	cancel()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("who left: %v", err)
@@ -159,7 +159,7 @@ func TestBatcher_theAnswerToWhoLeftIsLate(t *testing.T) {
 	_ = answers()
 }
 
-// What is gathered behind slow statements does not wait for their end, whether it came before they were slow or after.
+// Calls that are gathered after slow statements do not wait for their end, whether they came before the statements were slow or after.
 func TestBatcher_slowStatementsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	b := &batcher{background: startBackground(t), slow: 50 * time.Millisecond, late: func(*call) {}, send: func(_ context.Context, batch []*call) (holder.Instant, error) {
@@ -186,7 +186,7 @@ func TestBatcher_slowStatementsAreNotWaitedFor(t *testing.T) {
 			t.Errorf("gathered calls waited for %s", took)
 		}
 		for range maxRunning {
-			end() // they have left already
+			end() // these calls have left already
 		}
 		b.mu.Lock()
 		if len(b.running) > 0 || len(b.gathered) > 0 {
@@ -196,7 +196,7 @@ func TestBatcher_slowStatementsAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A call that is sent at once sets no timer: the batching costs where there is something to batch.
+// A call that is sent at once sets no timer: batching only costs something if there is something to batch.
 //
 //nolint:paralleltest // allocations can only be counted while nobody else allocates
 func TestBatcher_aloneSetsNoTimer(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// What many goroutines ask for and give back at once travels together.
+// Requests and releases of many goroutines at the same time share statements.
 func TestBatcher_manyInOneStatement(t *testing.T) {
 	t.Parallel()
 	proxy, m, _ := tapped(t)
@@ -59,8 +59,7 @@ func TestBatcher_manyInOneStatement(t *testing.T) {
 	t.Logf("%d statements, %d of them for many, for %d leases", len(statements), together, goroutines*each)
 }
 
-// In company as alone: one holder at a time, tokens that grow, and after an error nothing
-// that stays held.
+// Calls that share statements behave like single calls: one holder at a time, tokens that grow, and after an error nothing stays held.
 func TestTorture_batches(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)
@@ -133,14 +132,13 @@ func TestTorture_batches(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	for _, k := range keys { // nothing is left of those who left
+	for _, k := range keys { // callers that left hold nothing
 		release(t, acquire(t, ms[0], k, time.Minute))
 	}
 	t.Logf("%d acquired, %d refused, %d left", acquired.Load(), refused.Load(), ended.Load())
 }
 
-// A row that somebody has locked, of a lease or of a token, holds up who wants that key
-// and nobody else.
+// A locked row of a lease or a token holds up callers of its key and nobody else.
 func TestBatcher_othersThanALockedRow(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)

@@ -29,7 +29,7 @@ var ownColumns = map[string]string{
 
 var shedlockColumns = map[string]string{
 	"name": "", "locked_by": "",
-	// With a time zone they would mean another time in each session with another zone.
+	// With a time zone their values would depend on the zone of the session.
 	"lock_until": "timestamp without time zone", "locked_at": "timestamp without time zone",
 }
 
@@ -96,7 +96,7 @@ func (k *checker) check(ctx context.Context) error {
 type column struct {
 	name, kind string
 	room       int  // in characters; 0: unlimited
-	given      bool // by the caller, the server or a default: it may be left out
+	given      bool // by the caller, the server or a default, so it may be left out
 	missing    string
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// hands are those of a clock that a test moves.
+// hands are the hands of a clock that a test moves.
 type hands struct{ wall atomic.Int64 }
 
 func (h *hands) now() holder.Instant {
@@ -45,7 +45,7 @@ func clocked(t *testing.T, h *hands) (m, rival *Manager) {
 	return m, rival
 }
 
-// The clock of a client may be off by hours: the database's decides.
+// The clock of a client may be wrong by hours: the clock of the database decides.
 func TestClock_offByHours(t *testing.T) {
 	t.Parallel()
 	for name, off := range map[string]time.Duration{"fast": 5 * time.Hour, "slow": -5 * time.Hour} {
@@ -62,7 +62,7 @@ func TestClock_offByHours(t *testing.T) {
 			if left := time.Until(l.Until()); left <= 0 || left > 3*time.Second {
 				t.Errorf("held for %s", left)
 			}
-			<-time.After(4 * time.Second) // past its first end
+			<-time.After(4 * time.Second) // past the first end of the lease
 			if l.Err() != nil {
 				t.Errorf("Err is %v", l.Err())
 			}
@@ -83,8 +83,7 @@ func TestClock_offByHours(t *testing.T) {
 	}
 }
 
-// A clock that is set, or stands still while the machine sleeps, ends a lease early and
-// never late.
+// If a clock is set, or stands still while the machine sleeps, a lease ends early and never late.
 func TestClock_endsEarlyWhenItJumps(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -125,7 +124,7 @@ func TestClock_endsEarlyWhenItJumps(t *testing.T) {
 			if err := l.Release(t.Context()); errors.Is(err, ErrLost) != c.lost {
 				t.Errorf("Release: %v", err)
 			}
-			// What was lost by the clock is given back all the same.
+			// A lease that was lost by the clock is released anyway.
 			next, err := rival.Acquire(t.Context(), lockkey.Of("report"), time.Minute, Timeout(20*time.Second))
 			if err != nil {
 				t.Fatal(err)
@@ -137,7 +136,7 @@ func TestClock_endsEarlyWhenItJumps(t *testing.T) {
 	}
 }
 
-// The background sees a jump without being asked, at its next look.
+// The background notices a jump of the clock by itself, at its next look.
 func TestClock_backgroundSeesAJump(t *testing.T) {
 	t.Parallel()
 	h := &hands{}

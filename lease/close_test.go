@@ -12,14 +12,14 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// closing closes beside the test.
+// closing calls Close in the background.
 func closing(ctx context.Context, m *lease.Manager) <-chan error {
 	over := make(chan error, 1)
 	go func() { over <- m.Close(ctx) }()
 	return over
 }
 
-// A second Close returns when the first has released, and not before: who hears that the manager is closed may take what it held.
+// A second Close returns only when the first one has released everything: whoever learns that the manager is closed may take what it held.
 func TestClose_theSecondWaitsForTheFirst(t *testing.T) {
 	t.Parallel()
 	m, rival := rivals(t)
@@ -37,7 +37,7 @@ func TestClose_theSecondWaitsForTheFirst(t *testing.T) {
 	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
 	late := map[string]<-chan error{}
-	for deadline := time.Now().Add(bound); len(late) < 3 && time.Now().Before(deadline); { // behind the first
+	for deadline := time.Now().Add(bound); len(late) < 3 && time.Now().Before(deadline); { // waiting for the first
 		if _, err := m.TryAcquire(t.Context(), lockkey.Of("other"), time.Minute); !errors.Is(err, lease.ErrClosed) {
 			continue
 		}
@@ -71,7 +71,7 @@ func TestClose_theSecondWaitsForTheFirst(t *testing.T) {
 	}
 }
 
-// A Close without a bound ends on a server that is silent, and so does a second one.
+// If the server is silent, a Close without a bound ends, and so does a second one.
 func TestClose_onASilentNetwork(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)

@@ -36,10 +36,10 @@ func Elector(m *Manager, key lockkey.Key, ttl time.Duration) *Candidate {
 
 var errNilManager = fmt.Errorf("%w: Elector of a nil Manager, give it what New returned", ErrOption)
 
-// IsLeader returns nil if this process leads, otherwise an error that says why not: [ErrNotAcquired] if another process
-// leads, that of ctx if it ends before the server has answered. It acquires the leadership if it is free, and keeps it until the manager is closed, [Candidate.Resign] is
-// called or it is lost. After a loss the next call tries again. It returns within 5 seconds, whatever ctx and the
-// server do.
+// IsLeader returns nil if this process leads, otherwise an error that says why not. It is [ErrNotAcquired] if another process
+// leads, and the error of ctx if ctx ends before the server has answered. IsLeader acquires the leadership if it is free, and keeps it
+// until the manager is closed, [Candidate.Resign] is called or it is lost. After a loss the next call tries again. IsLeader returns within 5
+// seconds, whatever ctx and the server do.
 func (c *Candidate) IsLeader(ctx context.Context) error {
 	if c.m == nil {
 		return errNilManager

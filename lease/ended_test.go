@@ -16,10 +16,10 @@ import (
 // endedCall is a call whose ctx ends before the call has what it asks for.
 type endedCall struct {
 	do        func(ctx context.Context) error
-	waits     bool // for what a rival holds
-	saysHeld  bool // that the server has said so is in the error too
-	noCause   bool // that of ctx may be the loss of another lock
-	afterward bool // done all the same if ctx has ended before
+	waits     bool // for a lock that a rival holds
+	saysHeld  bool // the error says too that the lock is held, as the server answered
+	noCause   bool // the cause of ctx is not in the error: it can be the loss of another lock
+	afterward bool // is done even if ctx has ended before
 }
 
 // endedCalls are all calls that take a ctx, for a key that a rival holds, over connections of this server.
@@ -98,8 +98,8 @@ func sessions(t *testing.T, dsn string) *sessionlock.Manager {
 
 var errShutdown = errors.New("the program ends")
 
-// isEnded fails the test unless an error is that of a ctx that was cancelled with errShutdown, and says nothing about who holds the lock that
-// the server has not said.
+// isEnded fails the test unless err is the error of a ctx that was cancelled with errShutdown. The error must not say who holds the lock if the
+// server has not said so.
 func (c endedCall) isEnded(t *testing.T, err error, held bool) {
 	t.Helper()
 	if !errors.Is(err, context.Canceled) || !c.noCause && !errors.Is(err, errShutdown) {
@@ -117,7 +117,7 @@ func leaseDSN(t *testing.T) string {
 	return dsn
 }
 
-// A ctx that has ended is the error, whoever holds the lock.
+// If ctx has ended, its error is returned, whoever holds the lock.
 func TestEnded_before(t *testing.T) {
 	t.Parallel()
 	dsn := leaseDSN(t)
@@ -132,7 +132,7 @@ func TestEnded_before(t *testing.T) {
 	}
 }
 
-// So is a ctx that ends while the call waits for the holder.
+// The same holds if ctx ends while the call waits for the holder.
 func TestEnded_whileItWaits(t *testing.T) {
 	t.Parallel()
 	dsn := leaseDSN(t)
@@ -144,12 +144,12 @@ func TestEnded_whileItWaits(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(100*time.Millisecond, func() { cancel(errShutdown) })
 			err := c.do(ctx)
-			c.isEnded(t, err, c.saysHeld && errors.Is(err, lease.ErrNotAcquired)) // on a slow machine it was not asked yet
+			c.isEnded(t, err, c.saysHeld && errors.Is(err, lease.ErrNotAcquired)) // on a slow machine the server may not have been asked yet
 		})
 	}
 }
 
-// So is a ctx that ends while the server does not answer, for those too that do not wait.
+// The same holds if ctx ends while the server does not answer, even for calls that do not wait.
 func TestEnded_whileTheServerIsSilent(t *testing.T) {
 	t.Parallel()
 	dsn := leaseDSN(t)

@@ -48,7 +48,7 @@ func leaseError(key lockkey.Key, state, cause error, detail string) error {
 	return &holder.Error{Thing: "lease", Key: key, State: state, Cause: cause, Detail: detail}
 }
 
-// unanswered explains the error of a statement if no ctx of the caller has ended it, but its own bound.
+// unanswered explains the error of a statement that was ended by its own bound, and not by a ctx of the caller.
 func unanswered(ctx, asking context.Context, within time.Duration, err error) error {
 	if err == nil || ended(asking) == nil || ended(ctx) != nil {
 		return err
@@ -61,7 +61,7 @@ func isRetry(err error) bool {
 	return sqlstate.Is(err, sqlstate.SerializationFailure, sqlstate.DeadlockDetected)
 }
 
-// explain adds the cure to errors of the server that have one. The text before it gets our prefix.
+// explain adds the cure to server errors that have one, and the package prefix to the text.
 func explain(err error) error {
 	switch sqlstate.Of(err) {
 	case sqlstate.ReadOnlySQLTransaction:
@@ -74,9 +74,8 @@ func explain(err error) error {
 	return err
 }
 
-// passes reports whether the cause of err ends by itself. The server is down, starting, demoted, or out of connections,
-// memory or space; or a transaction met another one; or a statement or a session took longer than the settings of the role
-// allow.
+// passes reports whether the cause of err ends by itself: the server is down, starting, demoted, or out of connections, memory or space; a
+// transaction conflicted with another one; or a statement or a session took longer than the settings of the role allow.
 func passes(err error) bool {
 	switch sqlstate.Of(err) {
 	case "":

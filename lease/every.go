@@ -14,10 +14,9 @@ import (
 )
 
 const (
-	// longestSleep is after how long Every looks at the row again, whatever the schedule says: the clock of the database
-	// may have been set.
+	// longestSleep is after how long Every reads the row again, whatever the schedule says: somebody may have set the clock of the database.
 	longestSleep = 30 * time.Second
-	// firstBackoff and longestBackoff are the pauses after the first run of a tick that failed, and after many.
+	// firstBackoff and longestBackoff are the shortest and the longest pause after a run that failed.
 	firstBackoff   = time.Second
 	longestBackoff = time.Minute
 )
@@ -117,8 +116,8 @@ func (e *every) run(ctx context.Context) error {
 	}
 }
 
-// announce stores the tick that is waited for, for people, once for each tick. The run before it stores it too. The first
-// one is stored here nevertheless: if the role may not write, no tick could begin, and the error comes now.
+// announce stores the tick that is waited for, for people, once for each tick. The run before it stores it too. The first tick is stored here
+// anyway: if the role cannot write, no tick could begin, and so the error comes now.
 func (e *every) announce(ctx context.Context, p *progress, awaited time.Time) error {
 	first := e.announced.IsZero()
 	if e.announced.Equal(awaited) || awaited.IsZero() {
@@ -191,7 +190,7 @@ func (e *every) step(ctx context.Context, l *Lease, awaited time.Time) (more boo
 	if err = ctx.Err(); err == nil {
 		err = e.call(ctx, l, next.tick)
 	}
-	if ctx.Err() != nil && err != nil { // whatever it says: that of a transaction which ctx ended is sql.ErrTxDone
+	if ctx.Err() != nil && err != nil { // whatever err says: if ctx ended a transaction, it is sql.ErrTxDone
 		return false, e.report(ctx, l, next.tick, outcome{err: err, interrupted: true})
 	}
 	return true, e.report(ctx, l, next.tick, outcome{err: err, giveUp: err != nil && attempt >= e.tries, pause: backoff(attempt)})
@@ -232,16 +231,16 @@ func (e *every) call(ctx context.Context, l *Lease, tick time.Time) (err error) 
 type outcome struct {
 	err         error
 	giveUp      bool
-	interrupted bool          // it does not count
-	pause       time.Duration // before it is run again
+	interrupted bool          // the run does not count
+	pause       time.Duration // before the tick is run again
 }
 
-// report stores the outcome of a run, as long as the lease is held: after that the outcome does not count.
+// report stores the outcome of a run while the lease is held. After that the outcome does not count.
 func (e *every) report(ctx context.Context, l *Lease, tick time.Time, o outcome) error {
 	ctx = context.WithoutCancel(ctx)
 	for {
 		if l.Err() != nil {
-			return nil //nolint:nilerr // the outcome does not count any more, and the tick is run again
+			return nil //nolint:nilerr // the outcome no longer counts, and the tick is run again
 		}
 		counts, err := e.rows.end(ctx, l.Token(), tick, o)
 		switch {
@@ -268,7 +267,7 @@ func backoff(attempt int) time.Duration {
 	return min(firstBackoff<<(attempt-1), longestBackoff)
 }
 
-// weather waits a moment after an error whose cause ends by itself, and returns any other error.
+// weather waits a moment after an error that passes, and returns any other error.
 func (e *every) weather(ctx context.Context, err error) error {
 	if ctx.Err() == nil && !passes(err) {
 		return err

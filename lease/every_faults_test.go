@@ -18,7 +18,7 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// What Every sends, by words that nothing else has.
+// Texts that each occur in only one statement of Every.
 const (
 	beginsARun = "RETURNING s.attempts"
 	endsARun   = "ended AS ("
@@ -42,7 +42,7 @@ func progressOf(t *testing.T, db *sql.DB, k lockkey.Key) (p progress) {
 	return p
 }
 
-// awaitProgress waits until the row of a schedule is as it is wanted.
+// awaitProgress waits until the row of a schedule is as wanted.
 func awaitProgress(t *testing.T, db *sql.DB, k lockkey.Key, what string, is func(progress) bool) progress {
 	t.Helper()
 	for deadline := time.Now().Add(bound); ; <-time.After(5 * time.Millisecond) {
@@ -56,24 +56,29 @@ func awaitProgress(t *testing.T, db *sql.DB, k lockkey.Key, what string, is func
 	}
 }
 
-// A run whose beginning was stored and not confirmed is run all the same, and is the first of its tries.
+// If the beginning of a run was stored but not confirmed, the run goes on, and counts as the first of its tries.
 func TestEvery_anUnconfirmedBeginningIsRun(t *testing.T) {
 	t.Parallel()
-	proxy, m, db := tapped(t)
-	k, settled := missedTick(t, db)
-	r := newRuns(t)
-	loseOneAnswer(proxy, beginsARun)
-	every(t, m, k, lease.Interval(time.Hour), r.fn, lease.Tries(1))
-	if tick := r.next(); tick.Sub(settled) != time.Hour {
-		t.Errorf("run is the tick of %s", tick.Sub(settled))
-	}
-	p := awaitProgress(t, db, k, "it is done", func(p progress) bool { return !p.tick.Valid })
-	if !p.done.Valid || p.failures != 0 {
-		t.Errorf("after the run: %+v", p)
+	for mode, opts := range map[string][]pgtest.Option{"cached": nil, "simple": {pgtest.SimpleProtocol()}} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			proxy, m, db := tapped(t, opts...)
+			k, settled := missedTick(t, db)
+			r := newRuns(t)
+			loseOneAnswer(proxy, beginsARun)
+			every(t, m, k, lease.Interval(time.Hour), r.fn, lease.Tries(1))
+			if tick := r.next(); tick.Sub(settled) != time.Hour {
+				t.Errorf("run is the tick of %s", tick.Sub(settled))
+			}
+			p := awaitProgress(t, db, k, "it is done", func(p progress) bool { return !p.tick.Valid })
+			if !p.done.Valid || p.failures != 0 {
+				t.Errorf("after the run: %+v", p)
+			}
+		})
 	}
 }
 
-// What became of a run is counted once, also when its answer gets lost and it is said again.
+// The outcome of a run counts once, even if the answer is lost and the statement is sent again.
 func TestEvery_anUnconfirmedEndCountsOnce(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]error{"a success": nil, "a failure": errors.New("no luck")} {
@@ -89,7 +94,7 @@ func TestEvery_anUnconfirmedEndCountsOnce(t *testing.T) {
 			})
 			p := awaitProgress(t, db, k, "its end is written down", func(p progress) bool { return p.done.Valid || p.retry.Valid })
 			id, _ := k.Int64()
-			if fails != nil { // the second word comes before the second run, a second later
+			if fails != nil { // the statement is sent again before the second run, which is a second later
 				<-time.After(500 * time.Millisecond)
 			}
 			stop()
@@ -101,8 +106,8 @@ func TestEvery_anUnconfirmedEndCountsOnce(t *testing.T) {
 	}
 }
 
-// The word of a run that lost its lease on the way to the server comes while another process runs the tick: it does not
-// count, neither as a success nor as a failure, and no tick is settled by it.
+// A run loses its lease while its outcome is on the way to the server, and the outcome arrives while another process runs the tick. It counts
+// neither as a success nor as a failure, and settles no tick.
 func TestEvery_aWordThatArrivesLateDoesNotCount(t *testing.T) {
 	t.Parallel()
 	for name, word := range map[string]error{"a success": nil, "a failure": errors.New("no luck")} {
@@ -134,7 +139,7 @@ func TestEvery_aWordThatArrivesLateDoesNotCount(t *testing.T) {
 			began := progressOf(t, db, k)
 			proxy.OnQuery(nil)
 			proxy.Resume()
-			<-time.After(300 * time.Millisecond) // the late word arrives
+			<-time.After(300 * time.Millisecond) // the late outcome arrives
 			if now := progressOf(t, db, k); now != began {
 				t.Errorf("a late word made of %+v: %+v", began, now)
 			}
@@ -150,7 +155,7 @@ func TestEvery_aWordThatArrivesLateDoesNotCount(t *testing.T) {
 	}
 }
 
-// A server that was promoted without the last words knows an earlier tick: the end of a later one settles nothing there.
+// A promoted server without the last writes knows an earlier tick: the end of a later one settles nothing there.
 func TestEvery_aRowThatLagsBehind(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -183,7 +188,7 @@ func TestEvery_aRowThatLagsBehind(t *testing.T) {
 	awaitProgress(t, db, k, "all are done", func(p progress) bool { return !p.tick.Valid && p.done.Time.Sub(settled) == 2*time.Hour })
 }
 
-// A deployment ends runs: another process runs the tick at once, and nothing is given up for it.
+// A deployment ends runs: another process runs the tick at once, and the tick is not given up because of that.
 func TestEvery_aRunThatIsCutShortIsNoFailure(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -215,8 +220,8 @@ func TestEvery_aRunThatIsCutShortIsNoFailure(t *testing.T) {
 	}
 }
 
-// A deployment that comes while a beginning is on its way to the server, or its answer back, leaves no beginning behind that
-// counts as a try: the next process runs the tick, and does not give it up.
+// A deployment comes while the beginning of a run, or its answer, is on its way. Then no beginning remains that counts as a try: the next process
+// runs the tick, and does not give it up.
 func TestEvery_cutShortWhileItBegins(t *testing.T) {
 	t.Parallel()
 	for name, held := range map[string]wiretap.Action{"the request": wiretap.HoldRequest, "the answer": wiretap.HoldAnswer} {
@@ -286,7 +291,7 @@ func TestEvery_aRunThatIsCutShortMayReturnAnyError(t *testing.T) {
 	}
 }
 
-// Bounds that a role has for its statements end no schedule and no campaign: what they ended is asked for again.
+// Timeouts that a role has for its statements end neither a schedule nor a campaign: the statements are sent again.
 func TestEvery_outlastsTheTimeoutsOfItsRole(t *testing.T) {
 	t.Parallel()
 	for _, setting := range []string{"statement_timeout", "lock_timeout"} {
@@ -324,7 +329,7 @@ func TestEvery_outlastsTheTimeoutsOfItsRole(t *testing.T) {
 	}
 }
 
-// A role that may not write the row is told at once, not when the first tick comes at night.
+// If the role cannot write the row, Every fails at once, and not only when the first tick comes at night.
 func TestEvery_saysAtOnceThatItMayNotWrite(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)
@@ -340,7 +345,7 @@ func TestEvery_saysAtOnceThatItMayNotWrite(t *testing.T) {
 	k := lockkey.Of("report")
 	every(t, open(t, db), k, lease.Interval(time.Hour), newRuns(t).fn)
 	id, _ := k.Int64()
-	for next := (sql.NullTime{}); !next.Valid; { // the row says already what is waited for
+	for next := (sql.NullTime{}); !next.Valid; { // the row already says for which tick it waits
 		if err := db.QueryRowContext(t.Context(), "SELECT max(next_at) FROM gormlock_schedule WHERE id = $1", id).Scan(&next); err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +358,7 @@ func TestEvery_saysAtOnceThatItMayNotWrite(t *testing.T) {
 	}
 }
 
-// Tries and their pauses are of the tick, whichever processes run it.
+// Tries and their pauses belong to the tick, whichever processes run it.
 func TestEvery_triesCountAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -391,7 +396,7 @@ func TestEvery_triesCountAcrossProcesses(t *testing.T) {
 	}
 }
 
-// Two managers of one process, and one that is asked twice, run a tick once.
+// If two managers of one process run a schedule, and one of them twice, each tick still runs once.
 func TestEvery_twiceInOneProcess(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -415,7 +420,7 @@ func TestEvery_twiceInOneProcess(t *testing.T) {
 	}
 }
 
-// The isolation that a role prefers changes nothing.
+// The isolation level that a role prefers changes nothing.
 func TestEvery_serializable(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)
@@ -429,7 +434,7 @@ func TestEvery_serializable(t *testing.T) {
 	r.inStep(30, r.next(), step)
 }
 
-// A connection that goes silent holds up a schedule, and a campaign, for seconds: nobody's ctx has an end there.
+// If a connection goes silent, a schedule or a campaign is only held up for seconds, although its ctx has no end.
 func TestEvery_aSilentConnection(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"the look": looksAtRow, "the lease": "gormlock_lease", "the beginning": beginsARun, "the end": endsARun} {
@@ -464,10 +469,10 @@ func TestEvery_aSilentConnection(t *testing.T) {
 	})
 }
 
-// silence holds the first statement that has the text for ever, on its connection.
+// silence holds the first statement with this text for ever, on its connection.
 func silence(proxy *wiretap.Proxy, text string) { onFirst(proxy, text, wiretap.HoldRequest) }
 
-// broken is a schedule that goes wrong after its first tick.
+// broken is a schedule that fails after its first tick.
 type broken struct {
 	first time.Time
 	then  func(t time.Time) time.Time
@@ -480,7 +485,7 @@ func (b *broken) Next(t time.Time) time.Time {
 	return b.then(t)
 }
 
-// A schedule that goes wrong is an error, and gives the lease back.
+// If a schedule fails, Every returns an error, and releases the lease.
 func TestEvery_aScheduleThatGoesWrong(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -516,7 +521,7 @@ func TestEvery_aScheduleThatGoesWrong(t *testing.T) {
 	}
 }
 
-// A row that somebody deletes in a run starts anew, and nothing is run for a moment that was.
+// If somebody deletes the row during a run, the schedule starts anew, and no past tick is run.
 func TestEvery_aRowThatIsDeleted(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -543,7 +548,7 @@ func TestEvery_aRowThatIsDeleted(t *testing.T) {
 	}
 }
 
-// Who resigns while he asks does not lead afterwards.
+// A candidate that resigns during IsLeader does not lead afterwards.
 func TestElector_resignsWhileItAsks(t *testing.T) {
 	t.Parallel()
 	proxy, m, db := tapped(t)
@@ -578,7 +583,7 @@ type textless struct{ text string }
 
 func (e *textless) Error() string { return e.text }
 
-// An error whose text panics is a failure as others are, and the schedule goes on.
+// If the text of an error panics, that is a failure like any other, and the schedule goes on.
 func TestEvery_anErrorWithoutATextIsAFailure(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -606,7 +611,7 @@ func TestEvery_anErrorWithoutATextIsAFailure(t *testing.T) {
 	awaitProgress(t, db, k, "it is done", func(p progress) bool { return p.done.Valid && p.failures == 0 })
 }
 
-// idle_session_timeout ends the sessions of a pool between the ticks, and between the calls. Both go on with other sessions.
+// idle_session_timeout ends the sessions of a pool between ticks and between calls. Both continue with other sessions.
 func TestIdleSessionTimeout(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)
@@ -614,7 +619,7 @@ func TestIdleSessionTimeout(t *testing.T) {
 	pool := pgtest.SQLDB(t, pgtest.Through(dsn), pgtest.Param("idle_session_timeout", "100"))
 	const each = 5 // connections
 	pool.SetMaxIdleConns(each)
-	const pause = 400 * time.Millisecond // after a second pgx asks whether a connection still works
+	const pause = 400 * time.Millisecond // after a second pgx checks whether a connection still works
 	m := open(t, pool)
 	r := newRuns(t)
 	every(t, m, lockkey.Of("report"), lease.Interval(pause), r.fn)

@@ -18,7 +18,7 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// runs are those of a schedule, in the order they began.
+// runs are the runs of a schedule, in the order in which they began.
 type runs struct {
 	mu    sync.Mutex
 	ticks []time.Time
@@ -29,7 +29,7 @@ type runs struct {
 
 func newRuns(t *testing.T) *runs { return &runs{t: t, came: make(chan time.Time, 1000)} }
 
-// begin counts a run, and returns what ends it. Two at a time are an error.
+// begin counts a run, and returns a function that ends it. Two runs at a time are an error.
 func (r *runs) begin(tick time.Time) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +62,7 @@ func (r *runs) next() time.Time {
 	}
 }
 
-// inStep waits for n more runs, each of the tick that follows the last one by step.
+// inStep waits for n more runs. The tick of each must follow the last one by step.
 func (r *runs) inStep(n int, last time.Time, step time.Duration) {
 	r.t.Helper()
 	for range n {
@@ -94,7 +94,7 @@ func every(t *testing.T, m *lease.Manager, k lockkey.Key, s lease.Schedule, fn f
 	return func() { end(context.Canceled) }
 }
 
-// setBack makes the schedule one that nobody looked after for a while.
+// setBack makes the schedule look as if no process had run it for a while.
 func setBack(t *testing.T, db *sql.DB, k lockkey.Key, by time.Duration) (settled time.Time) {
 	t.Helper()
 	id, _ := k.Int64()
@@ -107,7 +107,7 @@ func setBack(t *testing.T, db *sql.DB, k lockkey.Key, by time.Duration) (settled
 	return settled.UTC()
 }
 
-// missedTick makes an hourly schedule miss one tick: that of an hour after settled.
+// missedTick makes an hourly schedule miss one tick, an hour after settled.
 func missedTick(t *testing.T, db *sql.DB) (k lockkey.Key, settled time.Time) {
 	t.Helper()
 	k = lockkey.Of("report")
@@ -130,7 +130,7 @@ func TestEvery_eachTickOnceAndInOrder(t *testing.T) {
 	r.inStep(40, last, step)
 }
 
-// The clock that counts is the database's: no tick is run before its time there.
+// Only the clock of the database counts: no tick is run before its time there.
 func TestEvery_byTheClockOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -196,7 +196,7 @@ func TestEvery_missedTicks(t *testing.T) {
 	})
 }
 
-// After an outage no tick is missing under RunAll, and none comes twice.
+// After an outage RunAll runs every tick, and none twice.
 func TestEvery_runsAllAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -212,7 +212,7 @@ func TestEvery_runsAllAfterAnOutage(t *testing.T) {
 	}
 }
 
-// A run that takes longer than the interval makes its successors missed ones.
+// If a run takes longer than the interval, the next ticks are missed.
 func TestEvery_skipsWhatComesDuringARun(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -279,8 +279,8 @@ func TestEvery_aTickThatFailsIsTriedAgainAndGivenUp(t *testing.T) {
 	}
 }
 
-// A process that dies in a run leaves it to another one, whatever Missed says; the word of a run that lost its lease
-// does not count, and its guarded writes are refused.
+// If a process dies during a run, another process runs the tick, whatever Missed says. The outcome of a run that lost its lease does not count, and
+// its guarded writes are refused.
 func TestEvery_aRunThatLosesItsLease(t *testing.T) {
 	t.Parallel()
 	proxy, m, db := tapped(t)
@@ -291,7 +291,7 @@ func TestEvery_aRunThatLosesItsLease(t *testing.T) {
 	var lost fence.Token
 	every(t, m, k, lease.Interval(900*time.Millisecond), func(ctx context.Context, tick time.Time) error {
 		select {
-		case <-ended: // it is back, and may have the next tick
+		case <-ended: // it is back, and may run the next tick
 			return again.fn(ctx, tick)
 		default:
 		}
@@ -433,7 +433,7 @@ func TestEvery_refuses(t *testing.T) {
 	}
 }
 
-// distant is a schedule whose next time PostgreSQL does not have.
+// distant is a schedule whose next tick PostgreSQL cannot store.
 type distant struct{}
 
 func (distant) Next(time.Time) time.Time { return time.Unix(1<<60, 0) }
@@ -443,7 +443,7 @@ type over struct{}
 
 func (over) Next(time.Time) time.Time { return time.Time{} }
 
-// The tables of before get what is new, and until then Every says what is missing.
+// Older tables get the new columns, and until then Every says what is missing.
 func TestMigrate_upgradesTheTablesOfBefore(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -466,7 +466,7 @@ func TestMigrate_upgradesTheTablesOfBefore(t *testing.T) {
 	r.next()
 }
 
-// Under Skip a process that comes late settles nothing: another one may have waited for the tick, and be about to begin it.
+// Under Skip a process that comes late settles nothing: another process may have waited for the tick, and be about to begin it.
 func TestEvery_skipTakesNothingFromThoseWhoWaited(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -488,7 +488,7 @@ func TestEvery_skipTakesNothingFromThoseWhoWaited(t *testing.T) {
 	}
 }
 
-// dates is a schedule of a few dates, which ends.
+// dates is a schedule of a few dates, and then ends.
 type dates []time.Time
 
 func (d dates) Next(t time.Time) time.Time {
@@ -498,7 +498,7 @@ func (d dates) Next(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// Every tick of a schedule that ends is run, the last one too. Then Every returns, and a restart returns at once.
+// Every tick of a schedule that ends is run, including the last one. Then Every returns, and a restart returns at once.
 func TestEvery_ofAScheduleThatEnds(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -524,7 +524,7 @@ func TestEvery_ofAScheduleThatEnds(t *testing.T) {
 	}
 }
 
-// The last tick of a schedule that ended while no process was running is missed as any other.
+// If a schedule ended while no process was running, its last tick is missed like any other.
 func TestEvery_ofAScheduleThatHasEnded(t *testing.T) {
 	t.Parallel()
 	db := tables(t)

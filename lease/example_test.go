@@ -11,14 +11,13 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// example is a PostgreSQL with a manager of leases. Programs have a *sql.DB of their own, and call lease.Migrate and
-// lease.New.
+// example starts PostgreSQL with a manager of leases. A program has its own *sql.DB, and calls lease.Migrate and lease.New.
 func example() (ctx context.Context, leases *lease.Manager, end func()) {
 	t := pgtest.NewExample()
 	return t.Context(), open(t, tables(t), lease.Owner("billing-7")), t.End
 }
 
-// The work of one process at a time.
+// Do runs work in one process at a time.
 func ExampleManager_Do() {
 	ctx, leases, end := example()
 	defer end()
@@ -32,7 +31,7 @@ func ExampleManager_Do() {
 	// Output: working
 }
 
-// If another process is at it, that is enough.
+// If another process does the work already, that is enough.
 func ExampleTry() {
 	ctx, leases, end := example()
 	defer end()
@@ -52,7 +51,7 @@ func ExampleTry() {
 	// Output: another process is working
 }
 
-// Taken by hand, a lease is released by hand; its token tells a later holder from an earlier one.
+// A lease that is acquired by hand must be released by hand. Its token tells a later holder from an earlier one.
 func ExampleManager_Acquire() {
 	ctx, leases, end := example()
 	defer end()
@@ -76,7 +75,7 @@ func ExampleManager_Acquire() {
 	// Output: later: true
 }
 
-// Anybody can ask who holds a lease.
+// Holder says who holds a lease, in any process.
 func ExampleManager_Holder() {
 	ctx, leases, end := example()
 	defer end()
@@ -95,7 +94,7 @@ func ExampleManager_Holder() {
 	// Output: true billing-7
 }
 
-// What is done by hand gets a context that ends with the lease, and carries its token to the database.
+// Bind returns a context that ends with the lease, and carries its token to the database.
 func ExampleLease_Bind() {
 	ctx, leases, end := example()
 	defer end()
@@ -116,14 +115,14 @@ func ExampleLease_Bind() {
 	// Output: gormlock: lease report/7: already released
 }
 
-// One process leads until its function returns, and the next one then.
+// One process leads until its function returns, and then the next one.
 func ExampleManager_Lead() {
 	ctx, leases, end := example()
 	defer end()
 	importer := lockkey.Of("importer")
 	err := leases.Lead(ctx, importer, 15*time.Second, func(context.Context) error {
 		fmt.Println("leading:", leases.Leading(importer))
-		return nil // a leader that goes on looks at ctx, which ends when it does not lead any more
+		return nil // a leader that goes on must watch ctx, which ends when it no longer leads
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -135,7 +134,7 @@ func ExampleManager_Lead() {
 	// leading: false
 }
 
-// A schedule that all processes run, and each tick of which is run by one of them, once. A tick that fails is tried again.
+// All processes run the schedule, and one of them runs each tick, once. A tick that fails is tried again.
 func ExampleManager_Every() {
 	ctx, leases, end := example()
 	defer end()
@@ -156,7 +155,7 @@ func ExampleManager_Every() {
 	// Output: 50ms 50ms
 }
 
-// Once on every date, even when the clocks change: in Berlin the night of March 29, 2026 has no half past two.
+// Daily ticks once on every date, even when the clocks change: in Berlin the night of March 29, 2026 has no half past two.
 func ExampleDaily() {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -175,7 +174,7 @@ func ExampleDaily() {
 	// March 30, 02:30 CEST
 }
 
-// At most two at a time, each with a number.
+// At most two callers hold the key at a time, each with a number.
 func ExampleSlots() {
 	ctx, leases, end := example()
 	defer end()
@@ -198,7 +197,7 @@ func ExampleSlots() {
 	// none is free
 }
 
-// What a scheduler asks before each run: gocron.WithDistributedElector takes it as it is.
+// A scheduler asks IsLeader before each run: gocron.WithDistributedElector takes a Candidate as it is.
 func ExampleElector() {
 	ctx, leases, end := example()
 	defer end()

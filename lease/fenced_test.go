@@ -19,8 +19,7 @@ type report struct {
 	Fence int64 `gormlock:"fence,key=report"`
 }
 
-// The ctx of Do guards the models that have a fence: a holder that sleeps past its lease
-// writes nothing more, although it does not know.
+// The ctx of Do guards models that have a fence: a holder that sleeps past its lease writes nothing more, although it does not know of the loss.
 func TestDo_guardsModels(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)

@@ -9,8 +9,8 @@ import (
 // maxFreed bounds the keys that are known as freed.
 const maxFreed = 4096
 
-// freed are the keys that this manager released last. Each is probably free, and asked for with the statement that does
-// least. If another process has taken it meanwhile, the caller asks twice, once.
+// freed are the keys that this manager released last. Each is probably still free, so it is requested with the cheapest statement. If another
+// process has taken it meanwhile, the caller asks a second time.
 type freed struct {
 	mu     sync.Mutex
 	places map[holder.Place]struct{}

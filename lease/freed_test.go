@@ -13,7 +13,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// A manager that takes again what it released asks once, with the statement that does least, and gets the next token.
+// If a manager takes a key again that it released, it asks once, with the cheapest statement, and gets the next token.
 func TestFreed_oneRoundTripEach(t *testing.T) {
 	t.Parallel()
 	proxy, m, _ := tapped(t)
@@ -50,7 +50,7 @@ func TestFreed_oneRoundTripEach(t *testing.T) {
 	}
 }
 
-// What another process took meanwhile is refused, with its owner, and what it wrote there is not carried over.
+// If another process took the key meanwhile, the request is refused with that owner, and what that process stored is not taken over.
 func TestFreed_takenMeanwhile(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -66,7 +66,7 @@ func TestFreed_takenMeanwhile(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		release(t, theirs)
-		ours := acquire(t, m, k, time.Minute) // asked for in full
+		ours := acquire(t, m, k, time.Minute) // with the full statement
 		if ours.Token().Number != theirs.Token().Number+1 {
 			t.Errorf("token %d after %d", ours.Token().Number, theirs.Token().Number)
 		}
@@ -79,7 +79,7 @@ func TestFreed_takenMeanwhile(t *testing.T) {
 	}
 }
 
-// Without its token's row, without its own, with slots, AtLeast or data, it is asked for in full.
+// The full statement is used if a row is missing, and with slots, AtLeast or data.
 func TestFreed_inFull(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -114,7 +114,7 @@ func TestFreed_inFull(t *testing.T) {
 	}
 }
 
-// With synchronous_commit off the token waits for its commit all the same.
+// Even with synchronous_commit off, the token waits for its commit.
 func TestFreed_isDurable(t *testing.T) {
 	t.Parallel()
 	db := tables(t, pgtest.Param("synchronous_commit", "off"), pgtest.MaxConns(1))

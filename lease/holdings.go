@@ -132,7 +132,7 @@ func (h *holdings) renewalEnded(batch []*Lease, err error) {
 	now := h.clock()
 	for _, l := range batch {
 		l.state.renewing = false
-		if err == nil || sqlstate.Of(err) != "" { // what was refused before, and not tried now, may still be what is refused
+		if err == nil || sqlstate.Of(err) != "" { // after any other error, an earlier refusal may still hold
 			l.state.refusal = err
 		}
 		if err != nil {
@@ -170,7 +170,7 @@ func (h *holdings) lose(l *Lease, cause error) (tell func()) {
 	return func() { h.observe(context.Background(), e) }
 }
 
-// end lets go of what belongs to a lease that is held. It is called with mu held.
+// end stops everything that belongs to a held lease. It is called with mu held.
 func (h *holdings) end(l *Lease, cause error) {
 	if h.held[l.claim.place()] == l {
 		delete(h.held, l.claim.place())
@@ -190,12 +190,12 @@ func (h *holdings) close() (left []item, told []func(), first bool) {
 	return left, told, first
 }
 
-// remains is how long the holder may still rely on the lease.
+// remains returns how long the holder may still rely on the lease.
 func (l *Lease) remains(now holder.Instant) time.Duration {
 	return believed(l.ttl) - now.Since(l.state.proof)
 }
 
-// dueAt is when a lease is to be looked at: when it is renewed, and when it runs out.
+// dueAt returns when to look at a lease: when it is to be renewed, and when it runs out.
 func (l *Lease) dueAt(now holder.Instant) time.Duration {
 	at := now.Mono + l.remains(now)
 	if l.renews {
@@ -206,8 +206,8 @@ func (l *Lease) dueAt(now holder.Instant) time.Duration {
 
 func (l *Lease) ranOut(now holder.Instant) bool { return l.remains(now) <= 0 }
 
-// believed is for how long after the sending of a statement the holder relies on its answer: a little less than the
-// length of the lease, because clocks do not run equally fast.
+// believed is how long after sending a statement the holder relies on its answer: a little less than the length of the lease, because clocks do not
+// run equally fast.
 func believed(ttl time.Duration) time.Duration { return ttl - ttl/50 }
 
 func (l *Lease) whyRanOut() error {

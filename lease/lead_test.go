@@ -59,7 +59,7 @@ func TestLead_oneAtATimeAndTheNextWhenItEnds(t *testing.T) {
 	release(t, l)
 }
 
-// A leader that is cut off ends within its lease, the next one leads, and the first campaigns again.
+// A leader that is cut off ends within its lease. Then the next one leads, and the first campaigns again.
 func TestLead_campaignsAgainAfterALoss(t *testing.T) {
 	t.Parallel()
 	proxy, m, db := tapped(t)
@@ -72,7 +72,7 @@ func TestLead_campaignsAgainAfterALoss(t *testing.T) {
 		done <- m.Lead(ctx, k, ttl, func(ctx context.Context) error {
 			terms <- ctx
 			<-ctx.Done()
-			return ctx.Err() // which is no reason to end
+			return ctx.Err() // that does not end Lead
 		})
 	}()
 	first := <-terms
@@ -175,7 +175,7 @@ func TestLead_ends(t *testing.T) {
 	})
 }
 
-// A leader that ends by itself is done, even if its error looks like that of a loss.
+// A leader that ends by itself is done, even if its error looks like a loss.
 func TestLead_anErrorOfFnIsNoLoss(t *testing.T) {
 	t.Parallel()
 	m := open(t, tables(t))

@@ -132,7 +132,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	back := item{l.claim, l.atLeast}
 	if ended != nil {
 		if errors.Is(ended, ErrLost) && !errors.Is(ended, ErrClosed) {
-			m.unconfirmed.add(back, l.ttl) // a renewal may have arrived late
+			m.unconfirmed.add(back, l.ttl) // a late renewal may have extended it in the table
 		}
 		return ended
 	}
@@ -156,7 +156,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// unconfirmed is the error of a statement that failed: that of ctx, if ctx has ended. The cause of ctx is not in it: that may be the loss of
+// unconfirmed is the error of a statement that failed. If ctx has ended, it is the error of ctx, without the cause of ctx: that can be the loss of
 // another lease.
 func (l *Lease) unconfirmed(ctx context.Context, err error, detail string) error {
 	over := ended(ctx)
@@ -166,7 +166,7 @@ func (l *Lease) unconfirmed(ctx context.Context, err error, detail string) error
 	return leaseError(l.key, over, explain(err), detail)
 }
 
-// lostAtRelease makes a loss of a release that found no row.
+// lostAtRelease marks the lease as lost because its release found no row.
 func (l *Lease) lostAtRelease() error {
 	l.m.holdings.mu.Lock()
 	tell := l.m.holdings.lose(l, errGone)

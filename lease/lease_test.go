@@ -48,7 +48,7 @@ func TestRelease_onceAndOnlyItsOwn(t *testing.T) {
 	}
 }
 
-// superseded gives the lease to somebody else whom its holder does not hear of.
+// superseded gives the lease to another holder without the knowledge of its holder.
 func superseded(t testing.TB, db *sql.DB, k lockkey.Key) {
 	t.Helper()
 	id, _ := k.Int64()
@@ -87,7 +87,7 @@ func TestRenew_makesItRunAgain(t *testing.T) {
 	pgtest.Await(t, "Lost", l.Lost())
 }
 
-// Until is less than what the database says, always.
+// Until is always earlier than the end in the database.
 func TestUntil_isBeforeTheDatabaseLetsAnybodyElseHaveIt(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -200,7 +200,7 @@ func TestDo(t *testing.T) {
 		}
 	})
 	t.Run("ends the ctx with the lease", func(t *testing.T) {
-		err := m.Do(t.Context(), k, 3*time.Second, func(ctx context.Context) error { // so long that a busy machine renews it in time
+		err := m.Do(t.Context(), k, 3*time.Second, func(ctx context.Context) error { // long enough that even a busy machine renews it in time
 			superseded(t, db, k)
 			pgtest.Await(t, "the end of the ctx", ctx.Done())
 			return context.Cause(ctx)
@@ -230,7 +230,7 @@ func TestDo(t *testing.T) {
 	})
 }
 
-// forget frees what superseded gave to nobody.
+// forget frees a lease that superseded gave away.
 func forget(t testing.TB, db *sql.DB) {
 	t.Helper()
 	if _, err := db.ExecContext(t.Context(), "UPDATE gormlock_lease SET expires_at = now()"); err != nil {

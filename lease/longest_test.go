@@ -11,7 +11,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// A lease can be as long as a Duration: it is held, renewed, told from slots by others, and named in their errors.
+// A lease can be as long as a Duration allows: it is held, renewed, kept apart from slots, and named in the errors of others.
 func TestAcquire_longerThanACentury(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -39,7 +39,7 @@ func TestAcquire_longerThanACentury(t *testing.T) {
 	}
 }
 
-// What a Java process, or a person, has locked for centuries is refused with its name.
+// A lock that a Java process, or a person, has taken for centuries is refused, and the error has its owner.
 func TestShedLock_lockedForCenturies(t *testing.T) {
 	t.Parallel()
 	_, j, m := shedlock(t)

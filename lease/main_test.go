@@ -15,7 +15,7 @@ import (
 const bound = 30 * time.Second
 
 func TestMain(m *testing.M) {
-	pgtest.MoreAtOnce(8) // tests here wait for leases to run out, more than they compute
+	pgtest.MoreAtOnce(8) // tests here mostly wait, and compute little
 	pgtest.Main(m)
 }
 
@@ -79,7 +79,7 @@ func tryAcquire(t testing.TB, m *lease.Manager, k lockkey.Key) *lease.Lease {
 	return l
 }
 
-// acquiring acquires beside the test.
+// acquiring acquires in the background.
 func acquiring(t testing.TB, m *lease.Manager, k lockkey.Key, ttl time.Duration, opts ...lease.AcquireOption) <-chan *lease.Lease {
 	got := make(chan *lease.Lease)
 	go func() {
@@ -92,7 +92,7 @@ func acquiring(t testing.TB, m *lease.Manager, k lockkey.Key, ttl time.Duration,
 	return got
 }
 
-// stillWaits fails the test if what is acquired beside it is granted within d.
+// stillWaits fails the test if an acquisition in the background is granted within d.
 func stillWaits(t testing.TB, got <-chan *lease.Lease, d time.Duration, granted string) {
 	t.Helper()
 	select {

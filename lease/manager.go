@@ -19,7 +19,7 @@ type Manager struct {
 
 	holdings      *holdings      // what is held
 	renewals      *renewals      // renew it
-	unconfirmed   *unconfirmed   // what may be in the table although nobody holds it
+	unconfirmed   *unconfirmed   // acquisitions that may be in the table although nobody holds them
 	freed         *freed         // what it released last
 	waiters       *waiters       // who waits in this process
 	notifications *notifications // wake them when another process releases
@@ -49,7 +49,7 @@ func New(ctx context.Context, db *sql.DB, opts ...Option) (*Manager, error) {
 		return nil, other.Refusal("leases in "+c.tableName(), nil)
 	}
 	clock := holder.ClockOf(ctx)
-	s := &store{&server{db, clock}, newTable(c)}
+	s := &store{&server{db: db, clock: clock}, newTable(c)}
 	if err := (&checker{s, c}).check(ctx); err != nil {
 		return nil, err
 	}
@@ -74,12 +74,12 @@ func newManager(ctx context.Context, c *config, s *store) *Manager {
 	return m
 }
 
-// lookForDue renews leases and releases unconfirmed acquisitions that are due. It returns when the next are due.
+// lookForDue renews the leases that are due, and releases the unconfirmed acquisitions that are due. It returns when the next ones are due.
 func (m *Manager) lookForDue(now holder.Instant) (due time.Duration) {
 	batch, refused, renewAt, told := m.holdings.due(now)
 	items, searchAt := m.unconfirmed.due(now.Mono)
 	if len(told) > 0 && m.config.observer != nil {
-		go func() { // an observer that is slow delays no look
+		go func() { // so a slow observer delays no look
 			for _, tell := range told {
 				tell()
 			}
@@ -96,7 +96,7 @@ func (m *Manager) lookForDue(now holder.Instant) (due time.Duration) {
 	return min(renewAt, searchAt)
 }
 
-// closeWithin bounds Close where its ctx does not: a silent network would block it for ever.
+// closeWithin bounds Close if its ctx does not: a silent network would block it for ever.
 const closeWithin = 10 * time.Second
 
 // Close releases every lease in one statement. Before that the leases count as lost, with

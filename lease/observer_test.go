@@ -69,7 +69,7 @@ func TestMigrate_manyAtOnce(t *testing.T) {
 	}
 }
 
-// The DDL that people keep in their own migrations is what Migrate does.
+// The DDL for own migrations does the same as Migrate.
 func TestSchema_isWhatMigrateDoes(t *testing.T) {
 	t.Parallel()
 	db := tables(t)

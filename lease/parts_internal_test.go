@@ -33,7 +33,7 @@ func TestWaiters_firstComeFirstWoken(t *testing.T) {
 		t.Fatal("the first of each queue is not the first, or another is")
 	}
 	q.wake(holder.Place{Space: 1 + 2*slotStep, ID: 7}) // a slot of it
-	q.wake(at)                                         // twice is once
+	q.wake(at)                                         // waking twice is like once
 	if len(a.woken) != 1 || len(b.woken) != 0 || len(c.woken) != 0 || len(slot.woken) != 1 {
 		t.Errorf("woken: %d, %d, %d", len(a.woken), len(b.woken), len(c.woken))
 	}
@@ -54,7 +54,7 @@ func TestWaiters_firstComeFirstWoken(t *testing.T) {
 	}
 }
 
-// holdingsAt returns holdings whose clock is moved by the caller, and what they tell.
+// holdingsAt returns holdings whose clock the test moves, and the events that they report.
 func holdingsAt(now *holder.Instant) (h *holdings, lost *[]observe.Event) {
 	lost = &[]observe.Event{}
 	h = &holdings{clock: func() holder.Instant { return *now }, wakeBy: func(time.Duration) {}, held: map[holder.Place]*Lease{}}
@@ -119,7 +119,7 @@ func TestHoldings_renewTogetherAndLose(t *testing.T) {
 	}
 }
 
-// Who is granted what is held here holds it: the one before has lost it, and knows first.
+// If a lease is granted that this manager already holds, the old holder has lost it, and is told first.
 func TestHoldings_theNextHolderEndsTheOneBefore(t *testing.T) {
 	t.Parallel()
 	now := holder.Now()
@@ -204,7 +204,7 @@ func TestParsePlace(t *testing.T) {
 	}
 }
 
-// The deadline of a connection that is being made may pass a moment before its ctx ends, which is no answer either.
+// The deadline of a connection that is being made may pass a moment before its ctx ends. That is no answer either.
 func TestUnanswered_beforeTheContextSaysSo(t *testing.T) {
 	t.Parallel()
 	asking, cancel := context.WithCancelCause(t.Context())
@@ -224,7 +224,7 @@ type lateDeadline struct {
 
 func (l lateDeadline) Deadline() (time.Time, bool) { return l.at, true }
 
-// What ends a session or a statement, and not the cause of it, passes.
+// passes is true for errors whose cause ends by itself, and false for errors with a lasting cause.
 func TestPasses(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]bool{

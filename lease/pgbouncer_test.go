@@ -14,7 +14,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// startPgBouncer starts one in transaction mode.
+// startPgBouncer starts PgBouncer in transaction mode.
 func startPgBouncer(t testing.TB, server *pgserver.Server, lines ...string) *pgtest.PgBouncer {
 	t.Helper()
 	mode := []string{"pool_mode = transaction", "max_client_conn = 200", "server_round_robin = 1"}
@@ -63,8 +63,8 @@ func TestPgBouncer_transactionMode(t *testing.T) {
 	}
 }
 
-// assertNothingSet checks that no setting of ours stays with a server connection that
-// other clients get: synchronous_commit is raised for one transaction.
+// assertNothingSet checks that no setting of a lease statement stays on a server connection that other clients get: synchronous_commit is only
+// raised for one transaction.
 func assertNothingSet(t testing.TB, db *sql.DB) {
 	t.Helper()
 	for range 12 {
@@ -75,7 +75,7 @@ func assertNothingSet(t testing.TB, db *sql.DB) {
 	}
 }
 
-// A pooler that restarts takes no lease with it.
+// If a pooler restarts, no lease is lost.
 func TestPgBouncer_restart(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t)

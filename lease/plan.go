@@ -11,7 +11,7 @@ type progress struct {
 	retryAt  time.Time // when it may be begun again
 	problem  string    // of the last run that failed
 	next     time.Time // as it was stored for people
-	token    int64     // of the last run that was begun
+	token    int64     // of the last run that began
 }
 
 // plan is what is to be done next.

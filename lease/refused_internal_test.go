@@ -17,7 +17,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// refusingTrigger refuses to change the row of the key "bad", as its condition says.
+// refusingTrigger is DDL that makes the server refuse the changes of the row of the key "bad" that match a condition.
 const refusingTrigger = `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 	IF NEW.name = 'bad' AND %s THEN RAISE EXCEPTION 'refused by the table'; END IF;
 	RETURN NEW;
@@ -50,7 +50,7 @@ func execute(t *testing.T, db *sql.DB, text string) {
 	}
 }
 
-// sentTogether makes calls that travel in one statement, and returns their errors and how many calls each statement had.
+// sentTogether makes calls that share a statement, and returns their errors and how many calls each statement had.
 func sentTogether(t *testing.T, b *batcher, n int, do func(i int) error) (errs []error, statements []int) {
 	t.Helper()
 	b.mu.Lock()
@@ -86,7 +86,7 @@ func sentTogether(t *testing.T, b *batcher, n int, do func(i int) error) (errs [
 	return errs, statements
 }
 
-// manyKeys are keys of which that of number bad is named as given.
+// manyKeys returns keys, of which number bad has the given name.
 func manyKeys(name string) (keys []lockkey.Key, bad int) {
 	for i := range 4 * minGathered {
 		keys = append(keys, lockkey.Of("good", i))
@@ -96,7 +96,7 @@ func manyKeys(name string) (keys []lockkey.Key, bad int) {
 	return keys, bad
 }
 
-// onlyThatFails fails the test unless the call at fault has an error with this text, and no other has one.
+// onlyThatFails fails the test unless exactly the call at fault has an error, and the error has this text.
 func onlyThatFails(t *testing.T, errs []error, statements []int, bad int, says string) {
 	t.Helper()
 	for i, err := range errs {
@@ -112,7 +112,7 @@ func onlyThatFails(t *testing.T, errs []error, statements []int, bad int, says s
 	}
 }
 
-// A row that the server refuses is the fault of one call: the others of its statement get what they asked for.
+// If the server refuses a row, one call is at fault: the other calls of its statement succeed.
 func TestRefused_acquireAndRelease(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ refuse, refuseRelease, says string }{
@@ -199,7 +199,7 @@ func TestRefused_namesThatTheEncodingLacks(t *testing.T) {
 	onlyThatFails(t, errs, statements, bad, "no equivalent in encoding")
 }
 
-// Leases go on while the server refuses to renew one of them, whose loss says why.
+// Other leases go on while the server refuses to renew one of them. The error of that one says why.
 func TestRefused_renewals(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t, pgtest.Schema())
@@ -227,7 +227,7 @@ func TestRefused_renewals(t *testing.T) {
 	}
 }
 
-// So they do while several are refused, each after a wait.
+// The same holds if several are refused, each after a wait.
 func TestRefused_renewalsThatWait(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t, pgtest.Schema())
@@ -259,7 +259,7 @@ func TestRefused_renewalsThatWait(t *testing.T) {
 	}
 }
 
-// Close releases all leases but the one that the server refuses to release, and says how many are left.
+// Close releases all leases except the one that the server refuses to release, and says how many are left.
 func TestRefused_close(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t, pgtest.Schema())
@@ -282,7 +282,7 @@ func TestRefused_close(t *testing.T) {
 	execute(t, db, noTrigger)
 }
 
-// What nobody holds is released although the server refuses to release one of them, and that one when it does no more.
+// Unconfirmed leases are released even if the server refuses to release one of them. That one is released once the server accepts it.
 func TestRefused_unconfirmed(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t, pgtest.Schema())
@@ -331,7 +331,7 @@ func batcherWith(t *testing.T, send func(batch []*call) error) *batcher {
 	}}
 }
 
-// What a statement answered before it was refused is no answer: it is undone.
+// Answers that a statement gave before it was refused do not count, because the statement is undone.
 func TestRefused_answersBeforeTheRefusal(t *testing.T) {
 	t.Parallel()
 	b := batcherWith(t, func(batch []*call) error {
@@ -403,7 +403,7 @@ func TestRefused_whoLeftIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// A deadlock in a trigger is tried again as a whole. What else fails, such as a connection, is not sent again at all.
+// If a trigger meets a deadlock, the whole batch is tried again. After other errors, such as a lost connection, nothing is sent again.
 func TestRefused_conflictsAndOtherErrors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// All that keeps a row refuses a key that stands for two, and says what to do.
+// Every call that keeps a row refuses a key that stands for two, and the error says what to do.
 func TestRenamed_isRefusedWithTheCure(t *testing.T) {
 	t.Parallel()
 	m := open(t, tables(t))
@@ -40,7 +40,7 @@ func TestRenamed_isRefusedWithTheCure(t *testing.T) {
 	}
 }
 
-// The statements of docs/renaming-keys.md move a key: its tokens go on, old holders are refused, and the schedule repeats nothing.
+// The statements of docs/renaming-keys.md move a key: its tokens continue, old holders are refused, and the schedule repeats no tick.
 func TestRenamed_theDocumentedMove(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/renaming-keys.md")

@@ -16,7 +16,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// tapped returns a manager behind a proxy, and a pool past it.
+// tapped returns a manager behind a proxy, and a pool that bypasses the proxy.
 func tapped(t testing.TB, opts ...pgtest.Option) (*wiretap.Proxy, *lease.Manager, *sql.DB) {
 	t.Helper()
 	dsn := pgtest.SchemaDSN(t)
@@ -85,7 +85,7 @@ func TestStatements_oneForEachThing(t *testing.T) {
 	release(t, warm)
 }
 
-// All leases of a manager are renewed together, however they were taken.
+// All leases of a manager are renewed together, however they were acquired.
 func TestRenewal_ofAllInOneStatement(t *testing.T) {
 	t.Parallel()
 	proxy, m, _ := tapped(t)
@@ -115,8 +115,7 @@ func TestRenewal_ofAllInOneStatement(t *testing.T) {
 	t.Logf("%d leases of 3s: %d statements in %s", n, renewals, watched)
 }
 
-// Renewals that are cut while the work goes on: its ctx ends while nobody else can have
-// the lease.
+// Renewals are cut off while the work goes on: its ctx ends before anybody else can have the lease.
 func TestRenewal_cutOffTheHolderKnowsFirst(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]func(*wiretap.Proxy){
@@ -160,7 +159,7 @@ func TestRenewal_cutOffTheHolderKnowsFirst(t *testing.T) {
 	}
 }
 
-// A renewal whose answer comes after the end extends nothing, though the database did.
+// A renewal whose answer comes after the end extends nothing here, although the database extended the lease.
 func TestRenewal_lateAnswerDoesNotExtend(t *testing.T) {
 	t.Parallel()
 	proxy, m, db := tapped(t)
@@ -192,13 +191,13 @@ func TestRenewal_lateAnswerDoesNotExtend(t *testing.T) {
 	if err := l.Err(); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("Err: %v", err)
 	}
-	// Its holder says that it is done: the rest of the renewal is nobody's.
+	// The holder releases the lease, so nobody uses the rest of the renewed time.
 	if err := l.Release(t.Context()); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("Release: %v", err)
 	}
 }
 
-// An acquisition whose answer comes after its end is no acquisition, and is given back.
+// If the answer to an acquisition comes after its end, the lease is not acquired, and is given back.
 func TestAcquire_lateAnswerIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	proxy, m, _ := tapped(t)
@@ -220,7 +219,7 @@ func TestAcquire_lateAnswerIsNotBelieved(t *testing.T) {
 	release(t, l)
 }
 
-// Never "error but held": what the server granted unheard is given back long before its end.
+// After an error the lease is never held: if the server granted it and the answer was lost, it is given back long before its end.
 func TestAcquire_unansweredIsGivenBack(t *testing.T) {
 	t.Parallel()
 	proxy, m, db := tapped(t)
@@ -264,7 +263,7 @@ func TestRelease_unansweredIsMadeUpFor(t *testing.T) {
 	release(t, acquire(t, open(t, db), k, time.Minute))
 }
 
-// A row that somebody has locked keeps no other from being renewed.
+// A locked row does not keep the other leases from being renewed.
 func TestRenewal_ofOthersThanALockedRow(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -287,7 +286,7 @@ func TestRenewal_ofOthersThanALockedRow(t *testing.T) {
 	}
 	long, short := lock(locked), lock(brief)
 	defer func() { _ = long.Rollback() }()
-	<-time.After(1300 * time.Millisecond) // one renewal has passed it over
+	<-time.After(1300 * time.Millisecond) // one renewal has skipped it
 	if err := short.Rollback(); err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +299,7 @@ func TestRenewal_ofOthersThanALockedRow(t *testing.T) {
 	}
 }
 
-// A pool whose connections are all taken renews nothing: the holder is told in time.
+// If all connections of the pool are taken, nothing is renewed, and the holder is told in time.
 func TestRenewal_withoutAConnectionIsALoss(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)

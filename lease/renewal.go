@@ -13,8 +13,8 @@ type renewals struct {
 	background *background
 }
 
-// renewDue renews leases. Those for which that fails are tried again in time. A row that the server refuses to change keeps no other lease from
-// being renewed.
+// renewDue renews leases. If that fails for some, they are tried again in time. A row that the server refuses to change does not keep the other
+// leases from being renewed.
 func (r *renewals) renewDue(batch []*Lease) {
 	within := batch[0].ttl
 	for _, l := range batch {
@@ -32,8 +32,7 @@ func (r *renewals) renewDue(batch []*Lease) {
 	})
 }
 
-// renew renews leases in one statement, and marks as lost those that are no longer in the table. locked is how many rows
-// it could not look at.
+// renew renews leases in one statement, and marks those as lost that are no longer in the table. locked is how many rows it could not check.
 func (r *renewals) renew(ctx context.Context, batch []*Lease) (locked int, err error) {
 	items := make([]item, len(batch))
 	for i, l := range batch {

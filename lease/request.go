@@ -36,13 +36,13 @@ type request struct {
 	role      role
 }
 
-// role is the purpose of a lease. It stands in the row before the name of the acquisition, for people.
+// role is the purpose of a lease. In the row it precedes the name of the acquisition, for people.
 type role string
 
 const (
 	plain     role = ""
 	leader    role = "leader"    // of Lead
-	candidate role = "candidate" // of an Elector, and leads
+	candidate role = "candidate" // of an Elector that leads
 	runner    role = "tick"      // of a schedule
 )
 

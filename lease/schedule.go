@@ -128,8 +128,8 @@ func nextTick(s Schedule, t time.Time) (time.Time, error) {
 	return next, nil
 }
 
-// lastTick returns the last tick that is not after now, given an earlier one. What is wrong with the tick after it shows when that one's
-// turn comes: a schedule may end.
+// lastTick returns the last tick that is not after now, given an earlier one. An error in the tick after it is only reported when that tick is due,
+// because a schedule may end.
 func lastTick(s Schedule, tick, now time.Time) time.Time {
 	if d, ok := s.(interval); ok {
 		return d.last(tick, now)

@@ -24,8 +24,8 @@ func at(t *testing.T, text string) time.Time {
 	return when.UTC()
 }
 
-// Once on every date: on days of 23 and 25 hours, at times that do not exist or exist twice, where the gap is at
-// midnight, where it is half an hour, and where a whole date is missing.
+// Daily ticks once on every date: on days of 23 and 25 hours, at times that do not exist or exist twice, with a gap at midnight, with a gap of half
+// an hour, and with a whole date missing.
 func TestDaily_onceOnEveryDate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -64,7 +64,7 @@ func TestDaily_onceOnEveryDate(t *testing.T) {
 	}
 }
 
-// Over a century of every zone that sets its clocks: a tick on each date that exists, and never two.
+// Over a century, in every zone that sets its clocks, each date that exists has exactly one tick.
 func TestDaily_noDateIsLeftOut(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -198,8 +198,7 @@ func (c counted) Next(t time.Time) time.Time {
 	return c.Schedule.Next(t)
 }
 
-// What was searched is not searched again: else a schedule of seconds that missed a month would be late for each tick, and
-// skip it.
+// A range that was searched is not searched again. Otherwise a schedule of seconds that missed a month would be late for each tick, and skip it.
 func TestPlan_searchesOnce(t *testing.T) {
 	t.Parallel()
 	asked := 0

@@ -153,7 +153,7 @@ func TestShedLock_aWaiterIsNotStarved(t *testing.T) {
 	release(t, <-got)
 }
 
-// S1: at least for so long, from both sides.
+// S1: AtLeast holds for both sides.
 func TestShedLock_atLeast(t *testing.T) {
 	t.Parallel()
 	_, java, m := shedlock(t)
@@ -170,7 +170,7 @@ func TestShedLock_atLeast(t *testing.T) {
 	}
 }
 
-// Names as Java gives them, and rows that are never deleted.
+// Names are those that Java uses, and rows are never deleted.
 func TestShedLock_rows(t *testing.T) {
 	t.Parallel()
 	db, java, m := shedlock(t)
@@ -195,7 +195,7 @@ func TestShedLock_rows(t *testing.T) {
 	}
 }
 
-// L16: the token of a table that has none, and the renewals of many in one statement.
+// L16: the table has no tokens, but leases have them, and one statement renews many leases.
 func TestShedLock_tokensAndRenewals(t *testing.T) {
 	t.Parallel()
 	_, java, m := shedlock(t)
@@ -217,7 +217,7 @@ func TestShedLock_tokensAndRenewals(t *testing.T) {
 	release(t, second)
 }
 
-// Both sides at once: at most one holds it.
+// Both sides compete: at most one holds the lock.
 func TestShedLock_underContention(t *testing.T) {
 	t.Parallel()
 	_, j, m := shedlock(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// On a network that went silent every call ends, also if its ctx does not.
+// On a silent network every call ends, even if its ctx does not.
 func TestSilentNetwork_blocksNoCall(t *testing.T) {
 	t.Parallel()
 	proxy, m, db := tapped(t)
@@ -50,6 +50,6 @@ func TestSilentNetwork_blocksNoCall(t *testing.T) {
 	}
 	proxy.Cut()
 	proxy.Resume()
-	// What was released without an answer is released all the same.
+	// A release without an answer is done later.
 	release(t, acquire(t, open(t, db), held, time.Minute))
 }

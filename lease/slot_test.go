@@ -53,7 +53,7 @@ func TestSlots_atMostSoMany(t *testing.T) {
 	}
 }
 
-// Without Slots the key is held whole: it excludes slots, and is excluded by each.
+// Without Slots a caller holds the whole key: it excludes slots, and is excluded by each.
 func TestSlots_excludeTheWholeKey(t *testing.T) {
 	t.Parallel()
 	a, b := rivals(t)
@@ -98,7 +98,7 @@ func TestSlots_excludeTheWholeKey(t *testing.T) {
 	release(t, acquire(t, b, k, time.Minute))
 }
 
-// A larger n may be asked for at any time, a smaller one waits until fewer hold, whichever slots they have.
+// A caller with a larger n gets a slot at once. A caller with a smaller n waits until fewer hold slots, whichever slots they are.
 func TestSlots_ofDifferentNumbers(t *testing.T) {
 	t.Parallel()
 	m := open(t, tables(t))
@@ -108,7 +108,7 @@ func TestSlots_ofDifferentNumbers(t *testing.T) {
 		held = append(held, acquire(t, m, k, time.Minute, lease.Slots(3)))
 	}
 	small := acquiring(t, m, k, time.Minute, lease.Slots(2))
-	held = append(held, acquire(t, m, k, time.Minute, lease.Slots(5))) // past the one who waits
+	held = append(held, acquire(t, m, k, time.Minute, lease.Slots(5))) // overtakes the waiter
 	if n := held[3].Slot(); n != 3 {
 		t.Errorf("it has slot %d", n)
 	}
@@ -213,7 +213,7 @@ func TestSlots_runOutAndWakeWaiters(t *testing.T) {
 	release(t, l)
 }
 
-// An answer that gets lost leaves no slot held.
+// A lost answer leaves no slot held.
 func TestSlots_aLostAnswerLeavesNothing(t *testing.T) {
 	t.Parallel()
 	proxy, m, db := tapped(t)
@@ -250,10 +250,10 @@ func TestSlots_refusals(t *testing.T) {
 	release(t, l)
 }
 
-// loseOneAnswer cuts the connection in place of the answer to the next statement that contains text.
+// loseOneAnswer cuts the connection before the answer to the next statement that contains text.
 func loseOneAnswer(proxy *wiretap.Proxy, text string) { onFirst(proxy, text, wiretap.CutAnswer) }
 
-// onFirst does something to the next statement that contains text, and to no other.
+// onFirst does something to the next statement that contains text, and only to that one.
 func onFirst(proxy *wiretap.Proxy, text string, action wiretap.Action) {
 	var met atomic.Bool
 	proxy.OnQuery(func(sql string) wiretap.Action {

@@ -69,8 +69,8 @@ const ownMarked = `marked AS (
 	RETURNING 1
 )`
 
-// A key that was leased before has its rows already, so two plain updates do. With half the work of ownAcquire, they say
-// nothing where the key is taken after all.
+// A key that was leased before has its rows already, so two plain updates are enough. They cost half of ownAcquire, but say nothing if the key is
+// taken after all.
 var ownAcquireFreed = `WITH mine AS (
 	UPDATE {lease} l SET name = $3::text, holder = $4::text, owner = $6::text, data = NULL,
 		acquired_at = now(), expires_at = now() + $5::bigint * interval '1 microsecond', wanted = false
@@ -84,7 +84,7 @@ var ownAcquireFreed = `WITH mine AS (
 // The plan of a release of one lease does not depend on the parameters, so the server keeps it. For a list it would make
 // a new plan each time.
 //
-// A release does not wait for the disk: what a crash undoes runs out. Whatever is acquired later is behind it in the log.
+// A release does not wait for the disk: if a crash undoes it, the lease runs out. Anything acquired later comes after it in the log.
 const ownRelease = `UPDATE {lease} l SET expires_at = l.acquired_at + $4::bigint * interval '1 microsecond', holder = ''
 WHERE l.space = $1::smallint AND l.id = $2::bigint AND l.holder = $3::text
 RETURNING set_config('synchronous_commit', 'off', true), CASE WHEN wanted THEN pg_notify('` + channel + `', space || ':' || id)::text END`

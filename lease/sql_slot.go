@@ -57,7 +57,7 @@ UNION ALL
 (SELECT 0, owner, ceil(extract(epoch FROM remains) * 1000000)::bigint, {is marked}, (SELECT count(*) FROM taken)::integer
 FROM taken WHERE NOT EXISTS (SELECT 1 FROM free) ORDER BY remains LIMIT 1)`
 
-// ownAcquireAll takes the whole key after slots, when no slot is held any more.
+// ownAcquireAll takes the whole key after it had slots, if no slot is held any more.
 var ownAcquireAll = `WITH {main}, taken AS MATERIALIZED (
 	SELECT s.n, l.owner, l.wanted, l.expires_at - now() AS remains
 	FROM main, generate_series(1, main.slots) s(n) JOIN {lease} l ON {slot}
@@ -77,8 +77,7 @@ UNION ALL
 (SELECT 0, owner, ceil(extract(epoch FROM remains) * 1000000)::bigint, {is marked}, (SELECT count(*) FROM taken)::integer
 FROM taken ORDER BY remains LIMIT 1)`
 
-// ownSlotsMarked stores a waiter's wish to be notified in every row that is in its way: the release of any of them may be
-// enough.
+// ownSlotsMarked stores a waiter's wish to be notified in every row that blocks it: the release of any of them may be enough.
 const ownSlotsMarked = `marked AS (
 	UPDATE {lease} l SET wanted = true FROM taken
 	WHERE NOT EXISTS (SELECT 1 FROM free) AND NOT taken.wanted
@@ -86,7 +85,7 @@ const ownSlotsMarked = `marked AS (
 	RETURNING 1
 )`
 
-// ownHolder reads who holds a key, or the held slot with the least number.
+// ownHolder reads the holder of a key, or of its held slot with the least number.
 const ownHolder = `WITH {main}
 SELECT owner, data, (extract(epoch FROM now() - acquired_at) * 1000000)::bigint, ceil(extract(epoch FROM expires_at - now()) * 1000000)::bigint
 FROM main WHERE slots = 0 AND expires_at > now()

@@ -16,14 +16,14 @@ type statements struct {
 	// acquireListened does the same, and if the lease is taken it asks for a notification of the release. ShedLock's
 	// table has no such statement.
 	acquireListened string
-	// acquireMany takes many leases, those that are plainly free. Each of its rows is the number of the lease, and the
-	// row of acquire. ShedLock's table has no such statement.
+	// acquireMany takes many leases, but only keys that are free and unlocked. Each of its rows is the number of the lease, and the row of acquire.
+	// ShedLock's table has no such statement.
 	acquireMany string
 	// renew renews many leases for their lengths. It returns those that were not renewed, and whether somebody had the
 	// row locked.
 	renew string
-	// release releases one lease, and releaseMany many, with the AtLeast of each. release changes the row of a lease that
-	// was there, and releaseMany returns those that were. Waiters that asked for it are notified.
+	// release releases one lease, and releaseMany many, with the AtLeast of each. The number of changed rows says whether release found the lease;
+	// releaseMany returns the leases that it found. Waiters that asked for a notification get one.
 	release, releaseMany string
 	// releaseFree is releaseMany without the leases whose rows somebody has locked. ShedLock's table has no such
 	// statement.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"time"
 
@@ -29,8 +31,7 @@ type claim struct {
 
 func (c claim) place() holder.Place { return holder.Place{Space: c.token.Space, ID: c.token.ID} }
 
-// inSlot returns the claim of a slot, counted from 1. It has its own space, and so its own tokens. Slot 0 is the whole
-// key.
+// inSlot returns the claim of a slot, counted from 1. A slot has its own space, and so its own tokens. Slot 0 is the whole key.
 func (c claim) inSlot(n int) claim {
 	if n > 0 {
 		c.token.Space += int16(slotStep * n)
@@ -111,7 +112,7 @@ func (s *store) acquire(ctx context.Context, r *request, c claim, listened bool)
 	return a, sent, err
 }
 
-// acquireFreed requests a lease that is probably free. It answers nothing if it is not.
+// acquireFreed requests a lease that is probably free. If it is not free, there is no answer.
 func (s *store) acquireFreed(ctx context.Context, r *request, c claim, _ bool) (a answer, sent holder.Instant, err error) {
 	sent, err = s.query(ctx, s.sql.acquireFreed, s.acquireArgs(r, c)[:6], func(rows *sql.Rows) error { return rows.Scan(&a.number) })
 	return a, sent, err
@@ -176,7 +177,7 @@ type renewed uint8
 
 const (
 	renewedInTime renewed = iota
-	rowLocked             // by somebody; the lease is still held
+	rowLocked             // by another session; the lease is still held
 	rowGone               // it ran out, or is somebody else's
 )
 
@@ -198,8 +199,8 @@ func (s *store) renew(ctx context.Context, items []item) (found []renewed, sent 
 	return found, sent, err
 }
 
-// release releases leases, and returns the numbers of those that were there. A row that the server refuses to change keeps no other lease from being
-// released: failed is how many of them were not, and err is the first error.
+// release releases leases, and returns the numbers of those that it found. A row that the server refuses to change does not keep the other leases
+// from being released. failed is how many were not released, and err is the first error.
 func (s *store) release(ctx context.Context, items []item) (there []int, failed int, err error) {
 	numbers := make([]int, len(items))
 	for i := range items {
@@ -222,7 +223,7 @@ func (s *store) release(ctx context.Context, items []item) (there []int, failed 
 	return there, failed, err
 }
 
-// releaseThese releases the items with these numbers, and returns which of them were there.
+// releaseThese releases the items with these numbers, and returns which of them it found.
 func (s *store) releaseThese(ctx context.Context, items []item, numbers []int) (there []int, err error) {
 	if len(numbers) == 1 {
 		done, err := s.releaseOne(ctx, items[numbers[0]])
@@ -252,20 +253,25 @@ func (s *store) releaseThese(ctx context.Context, items []item, numbers []int) (
 	return there, err
 }
 
-// releaseTries is how often a release is sent that others kept from being done.
+// releaseTries is how often a release is sent if it conflicts with other transactions.
 const releaseTries = 10
 
-// releaseOne releases a lease and reports whether it was there.
+// releaseOne releases a lease and reports whether it found it. If an answer is lost, it asks again, and finds the lease only if it is still there.
 func (s *store) releaseOne(ctx context.Context, it item) (there bool, err error) {
 	args := s.releaseArgs(it)
+	var lost error
 	for range releaseTries {
-		var result sql.Result
-		if result, err = s.db.ExecContext(ctx, s.sql.release, args...); err == nil {
-			n, err := result.RowsAffected()
-			return n > 0, err
-		}
-		if !isRetry(err) {
-			break
+		var n int64
+		n, err = s.exec(ctx, s.sql.release, args)
+		switch {
+		case err == nil && n == 0:
+			return false, lost
+		case err == nil:
+			return true, nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			lost = err
+		case !isRetry(err):
+			return false, err
 		}
 	}
 	return false, err

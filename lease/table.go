@@ -11,7 +11,7 @@ import (
 type table struct {
 	name     string // for people
 	quoted   string
-	owner    string // who takes leases, for people
+	owner    string // the name under which leases are taken, for people
 	shedlock bool
 	room     int // characters of a name in ShedLock's table, 0 is any number
 	sql      *statements
@@ -35,7 +35,7 @@ func (t *table) acquireArgs(r *request, c claim) []any {
 	return append(args, t.owner, r.data)
 }
 
-// acquireManyArgs are those of listArgs, the names of the keys and the owner.
+// acquireManyArgs are the parameters of listArgs, the names of the keys and the owner.
 func (t *table) acquireManyArgs(items []item) []any {
 	var names pgarray.Array
 	for _, it := range items {

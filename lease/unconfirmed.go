@@ -17,8 +17,8 @@ const (
 	searchWithin = 5 * time.Second
 )
 
-// unconfirmed are acquisitions that may be in the table although nobody holds them: the statement that took or released
-// them got no answer. The manager searches for them until it has released them, or they have run out.
+// unconfirmed are acquisitions that may be in the table although nobody holds them, because the statement that took or released them got no answer.
+// The manager searches for them until it has released them, or they have run out.
 type unconfirmed struct {
 	store      *store
 	waiters    *waiters
@@ -37,7 +37,7 @@ type sought struct {
 	until time.Duration // when it will have run out
 }
 
-// add has the manager search for an acquisition of the given length, and release it after the span of its item.
+// add makes the manager search for an acquisition of the given length, and release it after the span of its item.
 func (u *unconfirmed) add(it item, ttl time.Duration) {
 	u.mu.Lock()
 	closed := u.closed
@@ -50,7 +50,7 @@ func (u *unconfirmed) add(it item, ttl time.Duration) {
 		u.background.wakeBy(now)
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), longestSearch) // the manager is closed: no background does it
+	ctx, cancel := context.WithTimeout(context.Background(), longestSearch) // the manager is closed, so background is not running
 	defer cancel()
 	_, _ = u.store.releaseOne(ctx, it)
 }
@@ -78,7 +78,7 @@ func (u *unconfirmed) due(now time.Duration) (due []item, next time.Duration) {
 	return due, next
 }
 
-// giveBack searches for some of them and releases them. Those for which that fails are searched for again.
+// giveBack searches for acquisitions and releases them. If that fails, it searches for them again later.
 func (u *unconfirmed) giveBack(items []item) {
 	ctx, cancel := context.WithTimeout(u.background.ctx, searchWithin)
 	defer cancel()
@@ -100,7 +100,7 @@ func (u *unconfirmed) giveBack(items []item) {
 	u.sought = kept
 }
 
-// close returns those that were not found yet. From now on, add releases an acquisition itself.
+// close returns the acquisitions that were not found yet. From now on, add releases an acquisition itself.
 func (u *unconfirmed) close() (left []item) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

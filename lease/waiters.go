@@ -39,7 +39,7 @@ func (q *waiters) join(key holder.Place, slots int) *waiter {
 	return w
 }
 
-// leave takes a waiter out of its queue.
+// leave removes a waiter from its queue.
 func (q *waiters) leave(key holder.Place, slots int, w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -60,14 +60,14 @@ func (q *waiters) leave(key holder.Place, slots int, w *waiter) {
 	delete(q.queues, key)
 }
 
-// wake makes the first of each queue of a key ask again. place is that of the key or of one of its slots.
+// wake makes the first waiter of each queue of a key ask again. at is the place of the key or of one of its slots.
 func (q *waiters) wake(at holder.Place) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.wakeFirst(keyOf(at))
 }
 
-// wakeAll makes the first of every queue ask again.
+// wakeAll makes the first waiter of every queue ask again.
 func (q *waiters) wakeAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 
 var _ lease.Listener = (*sessionlock.Manager)(nil)
 
-// L16: a session-lock manager lends LISTEN.
+// L16: a manager of session locks provides LISTEN.
 func listener(t testing.TB) *sessionlock.Manager {
 	t.Helper()
 	m, err := sessionlock.Open(t.Context(), pgtest.DSN(t))
@@ -65,13 +65,13 @@ func TestListen_wakesAtTheRelease(t *testing.T) {
 		release(t, l)
 		next := <-got
 		if took, waited := time.Since(released), time.Since(began); took > time.Second && waited > 2*time.Second {
-			t.Errorf("woken %s after the release", took) // who is not woken asks again after 2 s
+			t.Errorf("woken %s after the release", took) // a waiter that is not woken asks again after 2 s
 		}
 		release(t, next)
 	}
 }
 
-// P28, L16: a notification takes a lock that all commits share, so only those who want one get it.
+// P28, L16: a notification takes a lock that all commits share, so it is sent only if somebody waits for it.
 func TestListen_notifiesOnlyWhoWantsIt(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -84,10 +84,10 @@ func TestListen_notifiesOnlyWhoWantsIt(t *testing.T) {
 
 	l := acquire(t, plain, silent, time.Minute)
 	if _, err := listening.TryAcquire(t.Context(), silent, time.Minute); !errors.Is(err, lease.ErrNotAcquired) {
-		t.Fatal(err) // who does not wait wants nothing
+		t.Fatal(err) // a caller that does not wait wants no notification
 	}
 	if _, err := plain.Acquire(t.Context(), silent, time.Minute, lease.Timeout(50*time.Millisecond)); !errors.Is(err, lease.ErrLockTimeout) {
-		t.Fatal(err) // who cannot listen wants nothing
+		t.Fatal(err) // a manager that cannot listen wants no notification
 	}
 	release(t, l)
 
@@ -97,7 +97,7 @@ func TestListen_notifiesOnlyWhoWantsIt(t *testing.T) {
 	}
 	waitWanted(t, db, noisy)
 	release(t, l)
-	release(t, acquire(t, plain, noisy, time.Minute)) // which wants nothing again
+	release(t, acquire(t, plain, noisy, time.Minute)) // this clears the wish
 
 	var heard []string
 	if _, err := conn.Exec(t.Context(), "NOTIFY gormlock_lease, 'end'"); err != nil {
@@ -123,7 +123,7 @@ func payload(k lockkey.Key) string {
 	return fmt.Sprint("1:", id)
 }
 
-// A listener that is gone makes waiting slower, no more.
+// If the listener is gone, waiters only get the lease later.
 func TestListen_worksWithoutItsSession(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
@@ -140,7 +140,7 @@ func TestListen_worksWithoutItsSession(t *testing.T) {
 	release(t, <-got)
 }
 
-// The fencing guard that holds a later token back holds the lease back with it.
+// If the guard of fencing delays a later token, it delays the lease too.
 func TestAcquire_waitsForAGuardedTransaction(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)

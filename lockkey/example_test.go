@@ -23,7 +23,7 @@ func ExampleSQL() {
 	// SELECT pg_advisory_xact_lock(('x' || encode(substr(sha256(convert_to('7:invoice2:42', 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint)
 }
 
-// The first step of a fleet that changes the name of a lock: it is taken under both names.
+// The first step of renaming a lock in a fleet: it is taken under both names.
 func ExampleRenamed() {
 	k := lockkey.Renamed(lockkey.Of("billing", "report"), lockkey.Int64(7))
 	fmt.Println(k)
@@ -36,7 +36,7 @@ func ExampleRenamed() {
 	// billing/report
 }
 
-// Ids that are numbers already, in PostgreSQL's two key spaces, with a name for people.
+// Ids that are numbers already, in PostgreSQL's two key spaces, with names for people.
 func ExamplePair() {
 	number := lockkey.Int64(7).Named("reports")
 	pair := lockkey.Pair(0, 7)

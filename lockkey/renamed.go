@@ -71,7 +71,7 @@ func (k Key) Former() (old Key, ok bool) {
 
 func (k Key) isRenamed() bool { return k.old != unique.Handle[former]{} }
 
-// compareOld orders two keys of one new lock by their old ones; a key that was not renamed comes first.
+// compareOld orders keys with the same new lock by their old ones. A key that was not renamed comes first.
 func (k Key) compareOld(other Key) int {
 	a, renamed := k.Former()
 	b, otherRenamed := other.Former()

@@ -171,7 +171,7 @@ func (m *Manager) takeWithToken(ctx context.Context, r *request) (*Lock, error) 
 			m.core.Unlock()
 			return l, nil
 		}
-		_ = Locks{l}.discard(ctx) // released or lost, it is not used
+		_ = Locks{l}.discard(ctx) // whether this releases the lock or finds it lost, the lock is not used
 		if err == nil && ctx.Err() != nil && !errors.Is(lost, ErrClosed) {
 			return nil, m.unanswered(ctx, r, ctx.Err(), &m.core.conns.dialError)
 		}

@@ -21,7 +21,7 @@ func acquire(t testing.TB, m *sessionlock.Manager, k lockkey.Key, opts ...sessio
 	return l
 }
 
-// acquiring acquires beside the test.
+// acquiring acquires in the background.
 func acquiring(t testing.TB, m *sessionlock.Manager, k lockkey.Key, opts ...sessionlock.AcquireOption) <-chan *sessionlock.Lock {
 	got := make(chan *sessionlock.Lock)
 	go func() {
@@ -41,7 +41,7 @@ func contended(t testing.TB, holder, waiter *sessionlock.Manager) (held *session
 	return held, blocked(t, waiter, held.Key())
 }
 
-// blocked is acquiring, from when the server has it wait.
+// blocked is acquiring that returns once the server makes it wait.
 func blocked(t testing.TB, m *sessionlock.Manager, k lockkey.Key) <-chan *sessionlock.Lock {
 	t.Helper()
 	got := acquiring(t, m, k)

@@ -95,8 +95,7 @@ func inOrder(keys []lockkey.Key) ([]request, error) {
 	return slices.CompactFunc(requests, func(a, b request) bool { return a.id == b.id }), nil
 }
 
-// takeFree tries to take all locks at once. It keeps those before the first that was not free, and returns the error of
-// that one.
+// takeFree tries to take all locks at once. It keeps the locks before the first one that was not free, and returns the error of that one.
 func (m *Manager) takeFree(ctx context.Context, requests []request) (Locks, error) {
 	waiters := make([]*waiter, len(requests))
 	for i, r := range requests {

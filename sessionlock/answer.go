@@ -41,8 +41,8 @@ func (g *ledger) granted(e *entry, s *session) {
 	g.serve(e)
 }
 
-// denied handles a lock that the server refused to a try. The answer says nothing to callers that came after the try was
-// sent. If no waiter would go first, the server is asked again for them.
+// denied handles a lock that the server refused to a try. The answer says nothing to callers that came after the try was sent. The server is asked
+// again for them, unless a waiter would go first.
 func (g *ledger) denied(e *entry) {
 	e.question.polling, e.question.failures = false, 0
 	again := e.queue.triesOnly()
@@ -96,7 +96,7 @@ func (g *ledger) waitAnswered(s *session, q *query) {
 // unlockAnswered gives the answer of an unlock to its entries.
 func (g *ledger) unlockAnswered(s *session, q *query) {
 	if q.err != nil {
-		// It is not known which were unlocked. The next unlock says "not held" for those that were.
+		// The server may have unlocked some of them. The next unlock says "not held" for those.
 		q.retries++
 		if q.retries > maxRetries {
 			g.conns.lose(s, q.err)

@@ -32,14 +32,14 @@ type batch struct {
 type query struct {
 	statement wire.Statement
 	entries   []*entry
-	again     bool // an unlock of a key that may not be held
+	again     bool // of an unlock: the key may not be held
 	retries   int
 	variant   wire.Statement // of a wait: that of Unlock
 	limit     time.Duration  // of a wait
 	before    waits.Before   // of a wait
 	tokens    map[holder.Place]*tokenRequest
 
-	refused []holder.Place // the keys for which the function said no
+	refused []holder.Place // the keys for which the function returned false
 	warned  bool           // a commit that did not wait for the standby
 	err     *pgconn.PgError
 }

@@ -9,13 +9,12 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// L4: Err looks at the clocks itself, for the process may have been stopped and nothing
-// else of the manager has run since.
+// L4: Err looks at the clocks itself, because the process may have been stopped, and nothing else of the manager has run since.
 func TestErr_asksBothClocks(t *testing.T) {
 	t.Parallel()
 	for name, proof := range map[string]func() time.Time{
 		"monotonic": func() time.Time { return time.Now().Add(-7 * time.Second) },
-		// While a machine sleeps the monotonic clock stands still.
+		// While a machine sleeps, the monotonic clock stands still.
 		"wall": func() time.Time { return time.Now().Round(0).Add(-7 * time.Second) },
 	} {
 		m, err := Open(t.Context(), pgtest.DSN(t))
@@ -46,7 +45,7 @@ func TestErr_asksBothClocks(t *testing.T) {
 	}
 }
 
-// A process that was stopped hands nothing on that it may have lost meanwhile.
+// A process that was stopped passes no lock on that it may have lost meanwhile.
 func TestRelease_handsNothingOnThatIsNotProven(t *testing.T) {
 	t.Parallel()
 	m, err := Open(t.Context(), pgtest.DSN(t))

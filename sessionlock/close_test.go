@@ -42,7 +42,7 @@ func TestClose_tellsEverybody(t *testing.T) {
 	if !errors.Is(l.Err(), sessionlock.ErrClosed) {
 		t.Errorf("Err is %v", l.Err())
 	}
-	// P9: given back, not left to the end of the connection.
+	// P9: the lock is released before the connection ends.
 	if pgtest.Held(t, k) {
 		t.Error("held after Close")
 	}
@@ -73,8 +73,7 @@ func TestClose_silentServerIsNotWaitedForLong(t *testing.T) {
 	p.Cut()
 }
 
-// Whatever happened to its sessions, a manager that was closed leaves no lock, no
-// connection and no goroutine, which is looked for when all tests have ended.
+// Whatever happened to its sessions, a closed manager leaves no lock, no connection and no goroutine. That is checked when all tests have ended.
 func TestTorture_openAndCloseLeaveNothing(t *testing.T) {
 	t.Parallel()
 	k, contended := pgtest.Key(t), pgtest.Key(t, "contended")
@@ -112,7 +111,7 @@ func TestTorture_openAndCloseLeaveNothing(t *testing.T) {
 			cancel()
 		}
 		if err := m.Close(ctx); i%7 == 6 && err != nil {
-			t.Error(err) // in the others the connection may be gone
+			t.Error(err) // in the other cases the connection may be gone
 		}
 		cancel()
 		if err := <-waiting; !errors.Is(err, sessionlock.ErrClosed) {

@@ -14,12 +14,12 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// newcomer is a session that was dialled and belongs to nobody yet.
+// newcomer is a session that was dialled and has no role yet.
 func (r *rig) newcomer(server string) *session {
 	return newSession(&dial.Link{Server: &dial.Server{ID: server}, Since: time.Now()}, wire.Waiter, &r.outbox)
 }
 
-// L15: all sessions are of one server. When the address leads to another one, what is held on the old one is lost.
+// L15: all sessions reach one server. If the address leads to another one, the locks on the old one are lost.
 func TestConnections_anotherServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -67,7 +67,7 @@ func TestConnections_loseOnce(t *testing.T) {
 	}
 }
 
-// L4: lost at 3h after the last proof, by either clock.
+// L4: a session is lost 3h after the last proof, by either clock.
 func TestConnections_checkAlive(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -127,7 +127,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// The heartbeat of a session that is idle, and when it is looked at again.
+// When an idle session sends a heartbeat, and when it is looked at again.
 func TestUpkeep_heartbeat(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -189,7 +189,7 @@ func TestUpkeep_pollsWhenDue(t *testing.T) {
 	r.conns.home = nil
 	r.waitlist.pollAt = at
 	r.waits(w)
-	r.upkeep.doDue(at) // without a home nobody is asked
+	r.upkeep.doDue(at) // without a home nothing is asked
 	if !r.waitlist.pollAt.IsZero() {
 		t.Error("the poll is due still: the new home begins with one")
 	}
@@ -258,7 +258,7 @@ func TestLifetime_during(t *testing.T) {
 	}
 }
 
-// Close asks every session for all it holds, but those that wait, and those that hold nothing.
+// Close asks every session to release what it holds, except those that wait and those that hold nothing.
 func TestCore_askLast(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -275,7 +275,7 @@ func TestCore_askLast(t *testing.T) {
 	if r.life.unconfirmed != 1 {
 		t.Errorf("%d have not confirmed, want one", r.life.unconfirmed)
 	}
-	r.conns.lose(holding, errSilent) // as good as confirmed
+	r.conns.lose(holding, errSilent) // counts as confirmed
 	if err := r.life.awaitConfirmed(t.Context()); err != nil {
 		t.Error(err)
 	}

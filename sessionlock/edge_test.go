@@ -85,7 +85,7 @@ func TestAcquire_spacesAreApart(t *testing.T) {
 	}
 }
 
-// A try answers what is when it is made, not what an earlier one was told.
+// A try gets an answer of its own, not the answer to an earlier try.
 func TestTryAcquire_doesNotShareAnEarlierAnswer(t *testing.T) {
 	t.Parallel()
 	holder := open(t)
@@ -111,7 +111,7 @@ func TestTryAcquire_doesNotShareAnEarlierAnswer(t *testing.T) {
 	if err := p.AwaitHeld(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(20 * time.Millisecond) // its answer is held back when the server has given it
+	<-time.After(20 * time.Millisecond) // the server has answered, and the answer is held back
 	release(t, l)
 	go try()
 	for sessionlock.Arrivals(m) < 2 {
@@ -132,7 +132,7 @@ func TestTryAcquire_doesNotShareAnEarlierAnswer(t *testing.T) {
 	}
 }
 
-// All or none holds for a loss on the way too.
+// All or none also holds if a lock is lost on the way.
 func TestAcquireAll_takesAnewWhatWasLost(t *testing.T) {
 	t.Parallel()
 	holder, m := open(t), open(t)
@@ -140,7 +140,7 @@ func TestAcquireAll_takesAnewWhatWasLost(t *testing.T) {
 	blocked := keys[0]
 	for _, k := range keys {
 		if lockkey.Compare(k, blocked) > 0 {
-			blocked = k // the last in order: the others are held when it is waited for
+			blocked = k // the last in order, so the others are held while it is awaited
 		}
 	}
 	blocker := acquire(t, holder, blocked)
@@ -168,7 +168,7 @@ func TestAcquireAll_takesAnewWhatWasLost(t *testing.T) {
 	}
 }
 
-// The context of a holder is no obstacle when it holds nothing any more.
+// The context of a former holder does not prevent a new acquisition.
 func TestAcquire_underTheContextOfALockThatEnded(t *testing.T) {
 	t.Parallel()
 	m := open(t)
@@ -189,13 +189,13 @@ func TestAcquire_underTheContextOfALockThatEnded(t *testing.T) {
 	}())
 }
 
-// Code that does not return is waited for a moment, not for ever.
+// Close waits a moment for code that does not return, but not for ever.
 func TestClose_doesNotWaitForOthersCode(t *testing.T) {
 	t.Parallel()
 	var dials atomic.Int32
 	entered, leave := make(chan struct{}), make(chan struct{})
 	m, err := sessionlock.Open(t.Context(), pgtest.DSN(t), sessionlock.BeforeConnect(func(context.Context, *pgx.ConnConfig) error {
-		if dials.Add(1) == 3 { // two of Open
+		if dials.Add(1) == 3 { // Open makes two
 			close(entered)
 			<-leave
 		}
@@ -243,8 +243,7 @@ func TestClose_whileTheServerIsDown(t *testing.T) {
 	}
 }
 
-// Goroutines that acquire while the manager is closed get the lock or ErrClosed, and
-// nothing stays.
+// Goroutines that acquire while the manager is closed get the lock or ErrClosed, and no lock remains.
 func TestClose_amongAcquires(t *testing.T) {
 	t.Parallel()
 	k, other := pgtest.Key(t), pgtest.PairKey(t)

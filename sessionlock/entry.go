@@ -84,7 +84,7 @@ type question struct {
 	lastError *pgconn.PgError
 }
 
-// waitLimit is how long a session waits for e: at most atMost, and no longer than somebody wants e.
+// waitLimit returns how long a session waits for e: at most atMost, and no longer than somebody wants e.
 func (e *entry) waitLimit(atMost time.Duration, now holder.Instant) time.Duration {
 	if left, bounded := e.left(now); bounded {
 		return min(atMost, max(minSlice, left))
@@ -92,7 +92,7 @@ func (e *entry) waitLimit(atMost time.Duration, now holder.Instant) time.Duratio
 	return atMost
 }
 
-// left is how much longer somebody wants e. It reports false if somebody wants it for ever.
+// left returns how much longer somebody wants e. bounded is false if somebody wants it for ever.
 func (e *entry) left(now holder.Instant) (left time.Duration, bounded bool) {
 	var last time.Duration
 	for w := e.queue.first; w != nil; w = w.next {
@@ -104,7 +104,7 @@ func (e *entry) left(now holder.Instant) (left time.Duration, bounded bool) {
 	return last - now.Mono, true
 }
 
-// before is what there was of the wait for e until now, none in its first slice.
+// before describes the wait for e until now. In its first slice that is nothing.
 func (e *entry) before(now time.Time) waits.Before {
 	if !e.sliced {
 		return waits.Before{}

@@ -11,13 +11,13 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// example is a manager of session locks. Programs give Open the DSN of their database.
+// example returns a manager of session locks. A program gives Open the DSN of its database.
 func example() (ctx context.Context, locks *sessionlock.Manager, end func()) {
 	t := pgtest.NewExample()
 	return t.Context(), open(t, sessionlock.Owner("billing-7")), t.End
 }
 
-// Work that is longer than a transaction should be.
+// Do runs work that takes longer than a transaction should.
 func ExampleManager_Do() {
 	ctx, locks, end := example()
 	defer end()
@@ -31,7 +31,7 @@ func ExampleManager_Do() {
 	// Output: working
 }
 
-// If another process is at it, that is enough.
+// If another process does the work already, that is enough.
 func ExampleTry() {
 	ctx, locks, end := example()
 	defer end()
@@ -51,7 +51,7 @@ func ExampleTry() {
 	// Output: another process is working
 }
 
-// Taken by hand, a lock is released by hand. When its connection breaks it is lost, and Lost is closed.
+// A lock that is acquired by hand must be released by hand. If its connection breaks, the lock is lost, and Lost is closed.
 func ExampleManager_Acquire() {
 	ctx, locks, end := example()
 	defer end()
@@ -94,7 +94,7 @@ func ExampleShared() {
 	// the writer waits: true
 }
 
-// All of them or none, in an order that everybody keeps.
+// AcquireAll acquires all locks or none, in the same order everywhere.
 func ExampleManager_AcquireAll() {
 	ctx, locks, end := example()
 	defer end()
@@ -110,7 +110,7 @@ func ExampleManager_AcquireAll() {
 	// Output: locks: 2
 }
 
-// While a fleet changes the name of a lock, each process takes both.
+// While a fleet renames a lock, each process takes both locks.
 func ExampleManager_Do_renamed() {
 	ctx, locks, end := example()
 	defer end()
@@ -125,7 +125,7 @@ func ExampleManager_Do_renamed() {
 	// Output: working under example/report, formerly int64(-771)
 }
 
-// A context of the program's own ends when the lock does.
+// Bind returns a context that ends when the lock does.
 func ExampleLock_Bind() {
 	ctx, locks, end := example()
 	defer end()

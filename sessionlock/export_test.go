@@ -1,6 +1,6 @@
 package sessionlock
 
-// Arrivals is how many wait for keys, for tests that need them in order.
+// Arrivals is how many callers wait for keys, for tests that need an order.
 func Arrivals(m *Manager) int {
 	c := m.core
 	c.Lock()

@@ -93,7 +93,7 @@ func TestFenced_withoutTableNothingIsHeld(t *testing.T) {
 	}
 }
 
-// L11: a token row that somebody has locked holds up nobody but its own key.
+// L11: a locked token row holds up its own key and no other.
 func TestFenced_lockedRowDelaysItsKeyOnly(t *testing.T) {
 	t.Parallel()
 	m := openAt(t, migrate(t))
@@ -130,7 +130,7 @@ func TestFenced_lockedRowDelaysItsKeyOnly(t *testing.T) {
 	release(t, later)
 }
 
-// A lock that is lost while its token is on its way is taken again, with a later token.
+// If a lock is lost while its token is on its way, it is taken again, with a later token.
 func TestFenced_lostBeforeItsToken(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "INSERT INTO gormlock_fence", wiretap.HoldAnswer, false)
@@ -160,8 +160,7 @@ func TestFenced_lostBeforeItsToken(t *testing.T) {
 	release(t, g.lock)
 }
 
-// An error that belongs to one key, such as a name that the database's encoding does not
-// have, is that key's alone, whatever travels with it.
+// An error of one key, such as a name that the encoding of the database lacks, goes to that key alone, even if other keys share its statement.
 func TestFenced_errorOfOneKey(t *testing.T) {
 	t.Parallel()
 	p, dsn := pgtest.Tap(t, migrate(t))
@@ -173,7 +172,7 @@ func TestFenced_errorOfOneKey(t *testing.T) {
 	const n = 40
 	var wg sync.WaitGroup
 	var once sync.Once
-	p.OnQuery(func(sql string) wiretap.Action { // so that the others travel together
+	p.OnQuery(func(sql string) wiretap.Action { // so that the others share a statement
 		action := wiretap.Pass
 		if strings.Contains(sql, "gormlock_fence") {
 			once.Do(func() { action = wiretap.HoldRequest })
@@ -213,8 +212,7 @@ func TestFenced_errorOfOneKey(t *testing.T) {
 	pgtest.AssertFree(t, lockkey.Of(t.Name(), "unwanted", n-1))
 }
 
-// L11: a commit that waits for a standby which is not there holds up no lock, and a
-// token whose commit was not waited for is not handed out.
+// L11: a commit that waits for a missing standby holds up no lock. A token is only returned after its commit was waited for.
 func TestFenced_missingSynchronousStandby(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t)

@@ -12,8 +12,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// What this process knows by itself it says at once, also while an answer that many wait
-// for does not come.
+// If this process knows an answer itself, it gives it at once, even while an answer for which many wait does not come.
 func TestFlight_stuck_holdsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	p, dsn := pgtest.Tap(t, pgtest.DSN(t))
@@ -47,7 +46,7 @@ func TestFlight_stuck_holdsUpNobodyElse(t *testing.T) {
 	for count(p.Statements(), "pg_try_advisory_lock") == 0 {
 		<-time.After(100 * time.Microsecond)
 	}
-	leave() // so that it is not a caller who reads the answer
+	leave() // so that no caller reads the answer
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("who left: %v", err)
 	}
@@ -71,7 +70,7 @@ func TestFlight_stuck_holdsUpNobodyElse(t *testing.T) {
 	release(t, held)
 }
 
-// Who comes while others wait for their answer does not wait for it too.
+// A caller that comes while others wait for their answer does not wait for that answer too.
 func TestFlight_fewKeys_theNextFollowsAtOnce(t *testing.T) {
 	t.Parallel()
 	p, dsn := pgtest.Tap(t, pgtest.DSN(t))

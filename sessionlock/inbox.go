@@ -10,8 +10,8 @@ const (
 	secondBatch = 256
 	// combinedKeys is the number of keys of a batch from which new callers do not try to lock the mutex.
 	combinedKeys = 64
-	// combiningTime is how long an unanswered batch may keep new callers from trying to lock the mutex. With a second
-	// batch behind it, that may be twice as long. gatherTime is the same for a goroutine that lets others run first.
+	// combiningTime is how long an unanswered batch may keep new callers from trying to lock the mutex. With a second batch after it, that time can
+	// double. gatherTime is the same for a goroutine that lets others run first.
 	combiningTime = 5 * time.Millisecond
 	gatherTime    = time.Millisecond
 )

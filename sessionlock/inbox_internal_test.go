@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whoever takes them has all of them, in the order in which each came.
+// takeAll returns all callers, in the order in which they came.
 func TestInbox_keepsTheOrder(t *testing.T) {
 	t.Parallel()
 	const goroutines, each = 8, 1000
@@ -57,7 +57,7 @@ func TestInbox_keepsTheOrder(t *testing.T) {
 	}
 }
 
-// While somebody is about to let all in nobody tries for the mutex, but for one who finds that they are many.
+// While a goroutine is about to serve all callers, a new caller tries to lock the mutex only if there are many.
 func TestInbox_triesItself(t *testing.T) {
 	t.Parallel()
 	var b inbox

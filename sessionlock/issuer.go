@@ -161,8 +161,7 @@ func (i *issuer) answered(s *session, q *query) {
 	}
 }
 
-// askUnlocked asks again without waiting: for all whose answer a locked row kept back, and after that for those alone
-// whose row it is.
+// askUnlocked asks again with a statement that skips locked rows. Requests that it skips are sent again later.
 func (i *issuer) askUnlocked(q *query) {
 	for _, r := range q.tokens {
 		if q.statement == wire.IssueUnlocked {

@@ -38,7 +38,7 @@ func (r *rig) wantToken(n int, opts ...func(*waiter)) *tokenRequest {
 	return t
 }
 
-// issues answers a query with a number for each key but those left out.
+// issues answers a query with a number for each key, except those left out.
 func issues(q *query, leftOut ...*tokenRequest) {
 	number := int64(100)
 	for _, t := range q.tokens {
@@ -50,20 +50,20 @@ func issues(q *query, leftOut ...*tokenRequest) {
 	}
 }
 
-// issues is a query that s sends and the server answers with a number for each key but those left out.
+// issues makes s send a query, and answers it with a number for each key, except those left out.
 func (r *rig) issues(s *session, st wire.Statement, leftOut ...*tokenRequest) {
 	r.t.Helper()
 	issues(r.asks(s, st), leftOut...)
 	r.answers(s)
 }
 
-// issued fails the test unless a request was answered with a token.
+// issued fails the test unless a request got a token.
 func (r *rig) issued(tr *tokenRequest) {
 	r.t.Helper()
 	r.is(tr.w, "a token", func(err error) bool { return err == nil && tr.number != 0 })
 }
 
-// 21000: a statement that meets a row twice fails. So the second request of a key goes with the next one.
+// 21000: a statement that meets a row twice fails. So the second request for a key goes into the next statement.
 func TestIssuer_noKeyTwiceInAStatement(t *testing.T) {
 	t.Parallel()
 	r, s := newIssuerRig(t)
@@ -80,7 +80,7 @@ func TestIssuer_noKeyTwiceInAStatement(t *testing.T) {
 	}
 }
 
-// A row that somebody has locked keeps back its own token only.
+// A locked row only holds up its own token.
 func TestIssuer_lockedRow(t *testing.T) {
 	t.Parallel()
 	r, s := newIssuerRig(t)
@@ -99,7 +99,7 @@ func TestIssuer_lockedRow(t *testing.T) {
 	r.issued(locked)
 }
 
-// An error of a statement is answered to whom it is about.
+// An error of a statement goes to the request that caused it.
 func TestIssuer_errorOfOneKey(t *testing.T) {
 	t.Parallel()
 	r, s := newIssuerRig(t)
@@ -134,7 +134,7 @@ func TestIssuer_missingTableNamesTheCure(t *testing.T) {
 	}
 }
 
-// L11: a commit that was not waited for to the end issued nothing that may be handed out.
+// L11: if a commit was not waited for to the end, none of its tokens is returned.
 func TestIssuer_notDurable(t *testing.T) {
 	t.Parallel()
 	r, s := newIssuerRig(t)
@@ -148,7 +148,7 @@ func TestIssuer_notDurable(t *testing.T) {
 	}
 }
 
-// What was on its way may have been issued, and nobody knows which; what was not is asked for again.
+// Requests that were on their way may have been executed, and nobody knows which. The others are sent again.
 func TestIssuer_sessionEnds(t *testing.T) {
 	t.Parallel()
 	r, s := newIssuerRig(t)
@@ -180,7 +180,7 @@ func TestIssuer_callersLeave(t *testing.T) {
 	}
 }
 
-// Without a session those who do not wait are told why, and all of them where waiting cures nothing.
+// If there is no session, callers that do not wait get the reason. If waiting cannot help, all get it.
 func TestIssuer_noSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

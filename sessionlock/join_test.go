@@ -36,8 +36,8 @@ func TestShared_anyNumberHoldTogether(t *testing.T) {
 	}
 }
 
-// Whoever waits for the shared holders of another process goes before those who come
-// later, as in the server's own queue, and not before them once he has given up.
+// A waiter for the shared holders of another process goes before callers that come later, as in the server's own queue. Once it has given up, they
+// no longer wait for it.
 func TestShared_whoWaitsElsewhereGoesFirst(t *testing.T) {
 	t.Parallel()
 	readers := open(t)
@@ -79,8 +79,7 @@ func TestShared_whoWaitsElsewhereGoesFirst(t *testing.T) {
 	}
 }
 
-// waitElsewhere lets a connection of another program wait for k, without a break, until
-// it gives up or gets it, and returns it at once then.
+// waitElsewhere makes a connection of another program wait for k without a break. That connection gives up, or gets k and releases it at once.
 func waitElsewhere(t testing.TB, k lockkey.Key) (giveUp func()) {
 	t.Helper()
 	waiter, admin := pgtest.Conn(t), pgtest.Conn(t)
@@ -88,7 +87,7 @@ func waitElsewhere(t testing.TB, k lockkey.Key) (giveUp func()) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		// The error is that of being cancelled.
+		// The error says that it was cancelled.
 		_, _ = waiter.Exec(context.WithoutCancel(t.Context()), "SELECT pg_advisory_lock($1), pg_advisory_unlock($1)", id)
 	}()
 	pgtest.WaitBlocked(t, k, 1)
@@ -102,7 +101,7 @@ func waitElsewhere(t testing.TB, k lockkey.Key) (giveUp func()) {
 	return stop
 }
 
-// A leaver in the line frees those behind it.
+// If a waiter leaves the queue, the later ones can go on.
 func TestShared_joinsWhenTheWriterBeforeItLeaves(t *testing.T) {
 	t.Parallel()
 	m := open(t)
@@ -114,7 +113,7 @@ func TestShared_joinsWhenTheWriterBeforeItLeaves(t *testing.T) {
 		_, err := m.Acquire(ctx, k)
 		writing <- err
 	}()
-	for err := error(nil); err == nil; { // until the writer stands in line
+	for err := error(nil); err == nil; { // until the writer is in the queue
 		var l *sessionlock.Lock
 		if l, err = m.TryAcquire(t.Context(), k, sessionlock.Shared()); err == nil {
 			release(t, l)

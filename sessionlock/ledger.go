@@ -8,9 +8,9 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// ledger has the keys that somebody in this process holds or wants. If a session asks for a lock that it has, PostgreSQL
-// grants it again. So only the ledger keeps two goroutines from sharing an exclusive lock. It decides who gets a key
-// next, and what the server is asked about it. Answers are handled in answer.go, the end of a session in loss.go.
+// ledger has the keys that somebody in this process holds or wants. If a session asks for a lock that it already has, PostgreSQL grants it again.
+// So only the ledger keeps two goroutines from sharing an exclusive lock. It decides who gets a key next, and what to ask the server about it.
+// Answers are handled in answer.go, the end of a session in loss.go.
 type ledger struct {
 	entries map[holder.Place]*entry
 	unused  []*entry
@@ -173,7 +173,7 @@ func (g *ledger) abandon(w *waiter) {
 			g.drop(e)
 		}
 	case e.state == held && e.mode == wire.Shared:
-		g.join(e) // those behind it may have waited only for it
+		g.join(e) // later waiters may have waited only because of w
 	}
 }
 

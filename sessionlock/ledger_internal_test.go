@@ -16,7 +16,7 @@ func are(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
 }
 
-// PostgreSQL would grant it twice to one session: the ledger asks once, and hands it on.
+// PostgreSQL would grant the lock twice to one session. So the ledger asks once, and hands the lock on.
 func TestLedger_oneHolderAtATime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -35,7 +35,7 @@ func TestLedger_oneHolderAtATime(t *testing.T) {
 	r.empty()
 }
 
-// What concurrent callers ask for travels together, and what they give back goes first.
+// Requests of concurrent callers share a batch, and releases go first.
 func TestLedger_manyKeysOneStatement(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -90,7 +90,7 @@ func TestLedger_sharedHoldTogether(t *testing.T) {
 	b := r.want(1, shared)
 	r.holds(b)
 	x := r.want(1)
-	c := r.want(1, shared) // behind one who wants it alone
+	c := r.want(1, shared) // waits after one that wants it exclusively
 	r.waits(c)
 	r.release(a)
 	r.waits(x)
@@ -106,7 +106,7 @@ func TestLedger_sharedHoldTogether(t *testing.T) {
 	r.holds(c)
 }
 
-// Who stood between shared holders and goes away is not waited for.
+// If a waiter between shared holders leaves, nobody waits for it any more.
 func TestLedger_abandonedExclusive(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -117,7 +117,7 @@ func TestLedger_abandonedExclusive(t *testing.T) {
 	r.holds(c)
 }
 
-// A grant that comes when its caller has left goes back.
+// A grant that comes after its caller has left is given back.
 func TestLedger_abandonedOnTheWay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -129,7 +129,7 @@ func TestLedger_abandonedOnTheWay(t *testing.T) {
 	r.empty()
 }
 
-// A try is answered by a question that was put to the server after it came.
+// A try is answered by a question that was sent after it came.
 func TestLedger_tryThatCameLate(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -155,7 +155,7 @@ func TestLedger_isFull(t *testing.T) {
 	r.is(r.want(2), "ErrTooManyLocks", are(ErrTooManyLocks))
 }
 
-// L15: what was on its way is asked again; what was held is lost; an unlock on its way is lost too.
+// L15: requests on their way are sent again. Locks that were held are lost, even with an unlock on its way.
 func TestLedger_sessionEnds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -193,8 +193,8 @@ func TestLedger_noHome(t *testing.T) {
 	r.holds(b)
 }
 
-// P2: a try that fails with an error may have taken any of its locks. They all go back before they are asked for one by
-// one; a full lock table is said to those alone whom it hits again.
+// P2: a try that fails with an error may have taken any of its locks. All are released before they are requested again one by one. So only the
+// callers that meet a full lock table again get that error.
 func TestLedger_tryFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -215,7 +215,7 @@ func TestLedger_tryFails(t *testing.T) {
 	r.is(a, "ErrTooManyLocks", are(ErrTooManyLocks))
 }
 
-// An unlock that fails again and again leaves doubt about what is held: the session ends.
+// If an unlock fails again and again, it is unclear what is held, so the session ends.
 func TestLedger_unlockFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -241,7 +241,7 @@ func TestLedger_serverDidNotHoldIt(t *testing.T) {
 	r.empty()
 }
 
-// A session that nothing was heard of gives its key to nobody here, whoever asks.
+// A session that has been silent for too long gives its key to nobody in this process.
 func TestLedger_handsOnNothingThatIsNotProven(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -255,7 +255,7 @@ func TestLedger_handsOnNothingThatIsNotProven(t *testing.T) {
 	}
 }
 
-// An entry is used again, unless somebody may still read it: the writer of a session that has ended.
+// An entry is used again, unless the writer of a session that has ended may still read it.
 func TestLedger_usesEntriesAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -14,7 +14,7 @@ import (
 var (
 	// errUnconfirmed says that Close got no answer from a server.
 	errUnconfirmed = errors.New("gormlock: close: not every session confirmed that it holds nothing")
-	// errRunning says that Close did not wait for code of others, which it cannot end.
+	// errRunning says that Close did not wait for callers' code, which it cannot end.
 	errRunning = errors.New("gormlock: close: a function of BeforeConnect, Observer or Listen has not returned")
 )
 
@@ -98,8 +98,8 @@ func (l *lifetime) awaitConfirmed(ctx context.Context) error {
 	}
 }
 
-// awaitEnd returns when no task of the manager runs any more. Tasks that wait for a network have been told to end before.
-// Code of others may take its time.
+// awaitEnd returns when no task of the manager runs any more. Tasks that wait for a network were told to end before. Callers' code may take its
+// time.
 func (l *lifetime) awaitEnd(ctx context.Context) error {
 	over := make(chan struct{})
 	go func() {

@@ -11,7 +11,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// ear collects what is heard.
+// ear collects what it hears.
 func ear(t testing.TB, m *sessionlock.Manager, ctx context.Context) (heard <-chan string, ended <-chan error) { //nolint:revive // the test comes first here
 	t.Helper()
 	payloads, end := make(chan string, 100), make(chan error, 1)
@@ -47,7 +47,7 @@ func TestListen_hearsWhatIsNotified(t *testing.T) {
 		}
 	}
 	notify("a")
-	<-time.After(1500 * time.Millisecond) // beyond a heartbeat
+	<-time.After(1500 * time.Millisecond) // longer than a heartbeat
 	notify("b")
 	if got := []string{hear(t, heard), hear(t, heard)}; !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("heard %q", got)
@@ -58,7 +58,7 @@ func TestListen_hearsWhatIsNotified(t *testing.T) {
 	}
 }
 
-// P26: who listens is told that it may have missed something.
+// P26: a listener is told that it may have missed something.
 func TestListen_connectsAgain(t *testing.T) {
 	t.Parallel()
 	proxy, dsn := pgtest.Tap(t, pgtest.DSN(t))

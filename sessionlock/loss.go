@@ -7,7 +7,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// errSilent says that nothing has proven for too long that a session lives.
+// errSilent says that there was no proof for too long that a session lives.
 var errSilent = errors.New("the server has not answered")
 
 // sessionLost handles the end of a session: the locks that it held are lost, and the requests that were sent on it are

@@ -13,10 +13,10 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// bound is how long anything here may take before the test says that it does not happen.
+// bound is how long a test waits for something before it fails.
 const bound = 30 * time.Second
 
-// assertLost checks everything that a holder is told of a loss.
+// assertLost checks everything that tells a holder of a loss.
 func assertLost(t testing.TB, m *sessionlock.Manager, l *sessionlock.Lock) {
 	t.Helper()
 	pgtest.Await(t, "Lost", l.Lost())
@@ -32,7 +32,7 @@ func assertLost(t testing.TB, m *sessionlock.Manager, l *sessionlock.Lock) {
 	}
 }
 
-// lostBy is a lock that was acquired and is lost when something happens.
+// lostBy acquires a lock that is lost when something happens.
 func lostBy(t testing.TB, m *sessionlock.Manager, k lockkey.Key, happens func() error) *sessionlock.Lock {
 	t.Helper()
 	l := acquire(t, m, k)
@@ -93,7 +93,7 @@ func TestLoss_crashedServer(t *testing.T) {
 	release(t, acquire(t, m, k))
 }
 
-// How a connection ends, and how the holder is told.
+// Each way in which a connection can end, and what the holder is told.
 func TestLoss_connection(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*wiretap.Proxy){

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	pgtest.Main(m)
 }
 
-// open returns a manager on the test's database, closed at its end.
+// open returns a manager on the test's database, closed at the end of the test.
 func open(t testing.TB, opts ...sessionlock.Option) *sessionlock.Manager {
 	t.Helper()
 	return openAt(t, pgtest.DSN(t), opts...)

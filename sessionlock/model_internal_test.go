@@ -19,9 +19,8 @@ type modelServer struct {
 	over   bool                                    // no more failures, and the rival is gone
 }
 
-// TestModel plays callers, a server and its failures in an order that the seed decides. Whatever that is: nobody holds
-// what the server gave to somebody else, two never hold what one asked for alone, and in the end everybody was answered
-// and the server has everything back.
+// TestModel plays callers, a server and its failures in an order that a seed decides. In every order, nobody holds a lock that the server gave to
+// somebody else, and an exclusive lock has one holder. At the end, everybody was answered and everything is released.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -60,7 +59,7 @@ func (m *modelServer) play(seed uint64) {
 	for _, sessions := range m.held {
 		delete(sessions, nil)
 	}
-	for range 1000 { // everybody is answered now, and gives back what he got
+	for range 1000 { // now everybody gets an answer, and releases what it got
 		for _, w := range callers {
 			if w.finished {
 				back = m.leave(w, back)
@@ -92,7 +91,7 @@ func (m *modelServer) options(w *waiter) {
 	}
 }
 
-// leave gives back what w holds, or abandons it.
+// leave releases what w holds, or abandons it.
 func (m *modelServer) leave(w *waiter, back []*waiter) []*waiter {
 	switch {
 	case !w.finished:
@@ -103,7 +102,7 @@ func (m *modelServer) leave(w *waiter, back []*waiter) []*waiter {
 	return back
 }
 
-// rival takes a key that is free, or gives one back.
+// rival takes a free key, or releases one.
 func (m *modelServer) rival() {
 	id := holder.Place{Space: 1, ID: int64(m.random.IntN(4))}
 	if _, has := m.held[id][nil]; has {
@@ -120,7 +119,7 @@ func (m *modelServer) put(id holder.Place, s *session, mode wire.Mode) {
 	m.held[id][s] = mode
 }
 
-// serve lets each session send, then answers some of what is on its way, or ends a session.
+// serve makes each session send, then answers some of what is on its way, or ends a session.
 func (m *modelServer) serve() {
 	for _, s := range append([]*session(nil), m.conns.all...) {
 		m.sent(s)
@@ -167,7 +166,7 @@ func (m *modelServer) do(s *session, b *batch) {
 	}
 }
 
-// doOne reports whether the function says yes.
+// doOne reports whether the function returns true.
 func (m *modelServer) doOne(s *session, q *query, id holder.Place) bool {
 	switch {
 	case q.statement.IsUnlock():

@@ -26,7 +26,7 @@ func TestShared_holdTogetherExclusiveAlone(t *testing.T) {
 			t.Errorf("exclusive beside shared: %v", err)
 		}
 	}
-	// P7: the server shows one row for a session however often it holds the lock.
+	// P7: the server shows one row for a session, however often it holds the lock.
 	release(t, locks[0])
 	if held := pgtest.Locks(t, k); len(held) != 2 {
 		t.Errorf("one of two released, and %+v", held)
@@ -37,7 +37,7 @@ func TestShared_holdTogetherExclusiveAlone(t *testing.T) {
 	release(t, acquire(t, a, k))
 }
 
-// A writer is not starved by readers that keep coming.
+// Readers that keep coming do not starve a writer.
 func TestShared_writerGetsItsTurn(t *testing.T) {
 	t.Parallel()
 	for name, writer := range map[string]func(readers *sessionlock.Manager) *sessionlock.Manager{
@@ -129,7 +129,7 @@ func TestBind_endsWithTheLock(t *testing.T) {
 	}
 }
 
-// acquiringAll acquires beside the test.
+// acquiringAll acquires in the background.
 func acquiringAll(t testing.TB, m *sessionlock.Manager, keys []lockkey.Key) <-chan sessionlock.Locks {
 	got := make(chan sessionlock.Locks)
 	go func() {
@@ -184,7 +184,7 @@ func TestAcquireAll_allOrNone(t *testing.T) {
 	}
 }
 
-// L8: nobody detects a deadlock of session locks, so AcquireAll has none.
+// L8: nobody detects deadlocks of session locks, so AcquireAll avoids them.
 func TestAcquireAll_noDeadlock(t *testing.T) {
 	t.Parallel()
 	managers := []*sessionlock.Manager{open(t), open(t)}
@@ -207,8 +207,7 @@ func TestAcquireAll_noDeadlock(t *testing.T) {
 	wg.Wait()
 }
 
-// A key goes back to the server after a bounded number of hand-overs, so another
-// process gets its turn.
+// A key is released on the server after a bounded number of hand-overs, so another process gets its turn.
 func TestHandOver_doesNotStarveOthers(t *testing.T) {
 	t.Parallel()
 	greedy, other := open(t), open(t)
@@ -231,7 +230,7 @@ func TestHandOver_doesNotStarveOthers(t *testing.T) {
 			}
 		})
 	}
-	<-busy // the greedy are at it
+	<-busy // the greedy ones are running
 	for range 5 {
 		before := turns.Load()
 		l, err := other.Acquire(t.Context(), k, sessionlock.Timeout(bound))
@@ -265,7 +264,7 @@ func TestWaiters_slotsRotate(t *testing.T) {
 		}()
 	}
 	for _, k := range keys {
-		pgtest.WaitBlocked(t, k, 1) // each in its turn
+		pgtest.WaitBlocked(t, k, 1) // each key has its turn
 	}
 	if err := held.Release(t.Context()); err != nil {
 		t.Error(err)
@@ -275,7 +274,7 @@ func TestWaiters_slotsRotate(t *testing.T) {
 	}
 }
 
-// A wait that somebody cancels goes on, and an error that stays is the caller's.
+// If somebody cancels a wait, it is repeated. A lasting error is returned to the caller.
 func TestWaiting_isCancelledByAnAdministrator(t *testing.T) {
 	t.Parallel()
 	holder, m := open(t), open(t, sessionlock.MaxWaiters(1))
@@ -328,7 +327,7 @@ func objid(k lockkey.Key) uint32 {
 	return uint32(id)
 }
 
-// One goroutine that waits never delays another's release.
+// A goroutine that waits never delays another one's release.
 func TestWaiting_delaysNobody(t *testing.T) {
 	t.Parallel()
 	a, b := open(t), open(t)

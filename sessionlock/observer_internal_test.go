@@ -7,7 +7,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// What tells an observer spends nothing where there is none.
+// Reporting allocates nothing if there is no observer.
 //
 //nolint:paralleltest // allocations are counted for the whole process
 func TestNobodyIsTold_allocatesNothing(t *testing.T) {

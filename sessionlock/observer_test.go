@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// Whoever is told of an acquisition is told of its end, once, however it ends.
+// An observer that hears of an acquisition hears of its end, once, however it ends.
 func TestObserver_hearsOfEveryEndOnce(t *testing.T) {
 	t.Parallel()
 	canceled, cancel := context.WithCancel(t.Context())
@@ -66,7 +66,7 @@ func TestObserver_hearsOfEveryEndOnce(t *testing.T) {
 			}
 			s := newStage(t, statement, c.action, false, sessionlock.Observer(r))
 			c.end(t, s, acquire(t, s.m, s.key, sessionlock.Shared()))
-			if err := s.m.Close(t.Context()); err != nil { // nothing is told after that
+			if err := s.m.Close(t.Context()); err != nil { // nothing is reported after that
 				t.Log(err)
 			}
 			if told := r.Events(); len(told) != 2 || told[1].Kind != c.want || told[1].Mode != "shared" || !errors.Is(told[1].Err, c.err) {
@@ -93,7 +93,7 @@ func TestObserver_isToldWhatHappens(t *testing.T) {
 	pgtest.Kill(t, lost.PID())
 	assertLost(t, m, lost)
 
-	// Lost is told beside, not before, the closing of the channel.
+	// Lost is reported at the same time as the channel is closed, not before.
 	events := r.Heard(t, observe.Acquired, observe.NotAcquired, observe.TimedOut, observe.Released, observe.Acquired, observe.Lost)
 	for _, e := range events {
 		if e.Source != "sessionlock" || e.Owner != "me" || e.Key != k.String() || e.Mode != "exclusive" {

@@ -11,8 +11,8 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// line is a process in which n goroutines stand in line for k behind first, one after
-// the other. Each says its number when it has the lock, and gives it back.
+// line is a process in which n goroutines queue for k after first, one after the other. Each reports its number when it has the lock, and releases
+// it.
 func line(t *testing.T, m *sessionlock.Manager, k lockkey.Key, n int, said chan<- string, opts ...sessionlock.AcquireOption) {
 	t.Helper()
 	for i := range n {
@@ -33,13 +33,12 @@ func line(t *testing.T, m *sessionlock.Manager, k lockkey.Key, n int, said chan<
 	}
 }
 
-// Waiters of one process get the key in the order they came, and another process that
-// waits gets its turn among them.
+// Waiters of one process get the key in the order in which they came. A waiter of another process gets its turn among them.
 func TestHandOver_isInOrderAndBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		opts   []sessionlock.AcquireOption
-		before int // how many of the process go before the other one
+		before int // how many of this process go before the other one
 	}{
 		"preferred": {nil, 16},
 		"Fair":      {[]sessionlock.AcquireOption{sessionlock.Fair()}, 0},

@@ -16,7 +16,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// P1: after any error the lock is not held, and nothing stays held that nobody has.
+// P1: after any error the lock is not held, and no lock stays held without a holder.
 func TestTorture_ownershipAfterTimeoutsAndCancels(t *testing.T) {
 	t.Parallel()
 	const goroutines = 24
@@ -75,7 +75,7 @@ func TestTorture_ownershipAfterTimeoutsAndCancels(t *testing.T) {
 	pgtest.AssertFree(t, keys...)
 }
 
-// The control: a wait by pg_advisory_lock alone keeps locks after its timeout error.
+// The control: a wait with pg_advisory_lock alone keeps locks after its timeout error.
 func TestTorture_aPlainWaitKeepsLocksAfterItsTimeout(t *testing.T) {
 	t.Parallel()
 	holder, waiter := pgtest.Conn(t), pgtest.Conn(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// P17, L13: a session lock behind it would stay with a server connection of others.
+// P17, L13: behind PgBouncer a session lock would stay on a server connection that others use.
 func TestPgBouncer_transactionModeIsRefused(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t, pgserver.Setting("statement_timeout", "12s"))

@@ -29,8 +29,8 @@ func TestLoss_restartedServer(t *testing.T) {
 	release(t, again)
 }
 
-// A lock that was waited for lives on the connection that waited: when that ends, it is
-// lost, and those on other connections are not.
+// A lock that was waited for lives on the connection that waited. If that connection ends, this lock is lost, and locks on other connections are
+// not.
 func TestLoss_ofAConnectionThatWaited(t *testing.T) {
 	t.Parallel()
 	holder, m := open(t), open(t)
@@ -53,7 +53,7 @@ func TestLoss_ofAConnectionThatWaited(t *testing.T) {
 	release(t, other)
 }
 
-// protect makes a server demand a password of the role renewed.
+// protect makes a server require a password for the role renewed.
 func protect(t testing.TB, server *pgserver.Server, password string) *pgx.Conn {
 	t.Helper()
 	admin := pgtest.Conn(t, pgtest.Through(server.DSN("postgres")))
@@ -67,7 +67,7 @@ func protect(t testing.TB, server *pgserver.Server, password string) *pgx.Conn {
 			t.Fatal(err)
 		}
 	}
-	for refused := false; !refused; { // until the server has read it
+	for refused := false; !refused; { // until the server has read the change
 		c, err := pgx.Connect(t.Context(), strings.Replace(server.DSN("postgres"), "postgres@", "renewed:wrong@", 1))
 		if refused = err != nil; !refused {
 			_ = c.Close(t.Context())
@@ -76,8 +76,7 @@ func protect(t testing.TB, server *pgserver.Server, password string) *pgx.Conn {
 	return admin
 }
 
-// A manager goes on through a password that expired, and says why it waits. It needs no
-// rights but to log in.
+// A manager survives a password that expired, and says why it waits. It needs no privilege except to log in.
 func TestBeforeConnect_passwordExpires(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t)
@@ -118,7 +117,7 @@ func TestBeforeConnect_passwordExpires(t *testing.T) {
 	release(t, acquire(t, m, k))
 }
 
-// A session to wait on that could not be made is made later.
+// A session to wait on that could not be opened is opened later.
 func TestWaiters_areDialledAgain(t *testing.T) {
 	t.Parallel()
 	holder := open(t)
@@ -146,7 +145,7 @@ func TestWaiters_areDialledAgain(t *testing.T) {
 	release(t, <-got)
 }
 
-// A server that lets everybody in and throws everybody out is not asked in a loop.
+// A server that accepts connections and soon ends them is not dialled in a loop.
 func TestReconnect_waitsLongerEachTime(t *testing.T) {
 	t.Parallel()
 	var dials atomic.Int32

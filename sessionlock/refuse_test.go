@@ -61,8 +61,8 @@ func TestOpen_namesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// pgx reads the connection strings of some other databases as one setting for the server that the environment names. Nothing
-// connects to that one, and no password gets there.
+// pgx reads the connection strings of some other databases as one setting for the server that the environment names. Nothing connects to that
+// server, and no password is sent there.
 func TestOpen_refusesTheConnectionStringOfAnotherDatabase(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -134,10 +134,10 @@ func TestBeforeConnect_givesThePassword(t *testing.T) {
 	}
 }
 
-// P13, L14: nothing but the session's end takes the locks from it.
+// P13, L14: only the end of the session releases its locks.
 func TestSession_survivesTheServersTimeouts(t *testing.T) {
 	t.Parallel()
-	// A connection that has not set its own timeout yet may be idle for a second where the processors are busy.
+	// On a busy machine, a connection that has not set its own timeout yet may be idle for a second.
 	server := pgtest.Fresh(t, pgserver.Setting("idle_session_timeout", "4s"), pgserver.Setting("statement_timeout", "1s"))
 	dsn := server.DSN("postgres")
 	m, rival := openAt(t, dsn), openAt(t, dsn)

@@ -11,9 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// relay stands between a manager and the server, like wiretap, and can lose what the
-// kernel itself sends: acknowledgements and the answers to keepalive probes, which
-// arrive as long as a connection is open, whoever is stopped or stalls.
+// relay stands between a manager and the server, like wiretap. It can lose what the kernel itself sends: acknowledgements, and answers to keepalive
+// probes. The kernel sends these as long as a connection is open, even if its process is stopped or stalls.
 type relay struct {
 	listener net.Listener
 	target   string
@@ -25,7 +24,7 @@ type relay struct {
 
 type link struct {
 	client, server *net.TCPConn
-	silent         bool // belongs to relay.mu
+	silent         bool // guarded by relay.mu
 }
 
 func newRelay(t testing.TB, dsn string) (*relay, *pgx.ConnConfig) {
@@ -76,7 +75,7 @@ func (r *relay) accept() {
 	}
 }
 
-// copy ends both sides when one ends. On a silent link nobody hears of that.
+// copy ends both sides when one ends. On a silent link neither side notices that.
 func (r *relay) copy(l *link, to, from *net.TCPConn) {
 	buf := make([]byte, 1<<16)
 	for {
@@ -96,12 +95,10 @@ func (r *relay) copy(l *link, to, from *net.TCPConn) {
 	}
 }
 
-// silence makes the connections that are open now lose everything, in both directions,
-// and without a word to anybody. New ones work.
+// silence makes the connections that are open now lose everything, in both directions, without an error. New connections work.
 //
-// Where the kernel does not let us lose packets, the server sees the connection end after
-// limit: that the server's own limit is no shorter is checked by TestSession_settings
-// then, not measured.
+// If the kernel does not let us lose packets, the server sees the connection end after limit. Then the server's own limit is not measured:
+// TestSession_settings checks that it is not shorter.
 func (r *relay) silence(t testing.TB, limit time.Duration) {
 	t.Helper()
 	r.mu.Lock()

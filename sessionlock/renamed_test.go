@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// A fleet that changes its keys in two steps excludes itself all the time, whichever of the two calls each makes.
+// A fleet that renames its keys in two steps keeps excluding itself, whichever of the two calls each process makes.
 func TestRenamed_takesBoth(t *testing.T) {
 	t.Parallel()
 	m, rival := open(t), open(t)
@@ -44,11 +44,11 @@ func TestRenamed_takesBoth(t *testing.T) {
 		if err := all.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		pgtest.AssertFree(t, renamed.Keys()...) // what a rival who gave up was granted too late goes back
+		pgtest.AssertFree(t, renamed.Keys()...) // a grant that comes after a rival gave up is given back
 	}
 }
 
-// What is of one lock says which calls take both, and a token of one key would not see the holders of the other.
+// Calls for one lock refuse the key, and name the calls that take both locks. A token of one key says nothing about holders of the other.
 func TestRenamed_refusals(t *testing.T) {
 	t.Parallel()
 	m := open(t)
@@ -66,7 +66,7 @@ func TestRenamed_refusals(t *testing.T) {
 	}
 }
 
-// The loss of either lock ends the work; asked for again under the ctx of its holder, it is refused at once.
+// The loss of either lock ends the work. An acquisition under the ctx of its holder is refused at once.
 func TestRenamed_isOneLockForItsHolder(t *testing.T) {
 	t.Parallel()
 	m := open(t)

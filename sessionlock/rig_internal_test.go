@@ -15,8 +15,8 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// rig is a core without a server: nobody reads or writes its sessions, and no session can be dialled. A test takes what
-// they send and answers as it likes. All of it runs in the goroutine of the test, so nobody takes the mutex.
+// rig is a core without a server: nobody reads or writes its sessions, and no session can be dialled. A test takes what they send, and answers as
+// it likes. Everything runs in the goroutine of the test, so nothing locks the mutex.
 type rig struct {
 	*core
 	t *testing.T
@@ -24,13 +24,13 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	// Nobody is told of a dial that took too long: on a slow machine that would come in the middle of a test.
+	// A dial that takes too long is not reported: on a slow machine that would happen in the middle of a test.
 	d := &dial.Dialer{Config: &pgx.ConnConfig{}, Heartbeat: time.Hour, BeforeConnect: func(context.Context, *pgx.ConnConfig) error {
 		<-t.Context().Done()
 		return t.Context().Err()
 	}}
 	r := &rig{newCore(t.Context(), d, &config{maxLocks: 1000}), t}
-	r.conns.mu = &sync.Mutex{} // of what tries to dial, and never can
+	r.conns.mu = &sync.Mutex{} // for dials, which never succeed
 	r.conns.events = unwatched{r.core}
 	t.Cleanup(func() {
 		r.life.cancel()
@@ -45,7 +45,7 @@ type unwatched struct{ *core }
 
 func (unwatched) sessionAdded(*session) {}
 
-// add is a session of the one server.
+// add adds a session with the one server.
 func (r *rig) add(role wire.Role) *session {
 	s := newSession(&dial.Link{Server: &dial.Server{ID: "one", PID: len(r.conns.all)}, Since: time.Now()}, role, &r.outbox)
 	r.conns.all = append(r.conns.all, s)
@@ -71,7 +71,7 @@ func (r *rig) addWaiter() *session {
 // key is the n-th key.
 func key(n int) lockkey.Key { return lockkey.Int64(int64(n)) }
 
-// waiter is one for the n-th key that has not arrived.
+// waiter returns a waiter for the n-th key that has not arrived.
 func (r *rig) waiter(n int, opts []func(*waiter)) *waiter {
 	r.t.Helper()
 	q, err := newRequest(key(n), nil)
@@ -85,7 +85,7 @@ func (r *rig) waiter(n int, opts []func(*waiter)) *waiter {
 	return w
 }
 
-// want is a waiter for the n-th key that is in the ledger.
+// want returns a waiter for the n-th key that is in the ledger.
 func (r *rig) want(n int, opts ...func(*waiter)) *waiter {
 	r.t.Helper()
 	w := r.waiter(n, opts)
@@ -94,7 +94,7 @@ func (r *rig) want(n int, opts ...func(*waiter)) *waiter {
 	return w
 }
 
-// held is a waiter that holds the n-th key.
+// held returns a waiter that holds the n-th key.
 func (r *rig) held(n int, opts ...func(*waiter)) *waiter {
 	r.t.Helper()
 	w := r.want(n, opts...)
@@ -107,14 +107,14 @@ func shared(w *waiter) { w.mode = wire.Shared }
 func try(w *waiter)    { w.try = true }
 func fair(w *waiter)   { w.fair = true }
 
-// release is a waiter for the lock of w to be given back.
+// release returns a waiter for the release of w's lock.
 func (r *rig) release(w *waiter) *waiter {
 	back := &waiter{outcome: outcome{done: make(chan struct{}, 1)}, gives: w.lock}
 	r.ledger.release(back)
 	return back
 }
 
-// sent takes what s sends next, nil for nothing.
+// sent takes what s sends next, or nil.
 func (r *rig) sent(s *session) *batch {
 	before := len(s.sent)
 	if s.queued = false; s.canSend() {
@@ -126,7 +126,7 @@ func (r *rig) sent(s *session) *batch {
 	return s.sent[before]
 }
 
-// asks takes what s sends, which is to be one query of a statement.
+// asks takes what s sends, which must be one query of a statement.
 func (r *rig) asks(s *session, st wire.Statement) *query {
 	r.t.Helper()
 	b := r.sent(s)
@@ -136,7 +136,7 @@ func (r *rig) asks(s *session, st wire.Statement) *query {
 	return &b.queries[0]
 }
 
-// asksFor is asks, for a number of keys.
+// asksFor is asks for a number of keys.
 func (r *rig) asksFor(keys int, s *session, st wire.Statement) *query {
 	r.t.Helper()
 	q := r.asks(s, st)
@@ -146,17 +146,17 @@ func (r *rig) asksFor(keys int, s *session, st wire.Statement) *query {
 	return q
 }
 
-// answers lets the server answer the oldest batch of s, of which each query is as the test has left it.
+// answers answers the oldest batch of s. The test has set the result of each query.
 func (r *rig) answers(s *session) { r.answered(s, s.sent[0]) }
 
-// yes is a query of a statement that s sends and the server does.
+// yes makes s send a query of a statement, and the server executes it.
 func (r *rig) yes(s *session, st wire.Statement) {
 	r.t.Helper()
 	r.asks(s, st)
 	r.answers(s)
 }
 
-// no is a query of a statement that s sends and the server refuses for all its keys.
+// no makes s send a query of a statement, and the server refuses it for all its keys.
 func (r *rig) no(s *session, st wire.Statement) {
 	r.t.Helper()
 	q := r.asks(s, st)
@@ -166,14 +166,14 @@ func (r *rig) no(s *session, st wire.Statement) {
 	r.answers(s)
 }
 
-// fails is a query of a statement that s sends and the server answers with an error.
+// fails makes s send a query of a statement, and the server answers with an error.
 func (r *rig) fails(s *session, st wire.Statement, code string) {
 	r.t.Helper()
 	r.asks(s, st).err = &pgconn.PgError{Code: code}
 	r.answers(s)
 }
 
-// polls asks again what the home is to be asked again, and the server does it.
+// polls makes the home send its poll, and the server executes it.
 func (r *rig) polls(st wire.Statement) {
 	r.t.Helper()
 	r.upkeep.poll()
@@ -200,7 +200,7 @@ func (r *rig) empty() {
 	}
 }
 
-// is fails the test unless w was told what it is to be told: nil is the lock, or that it was given back.
+// is fails the test unless w got this answer: nil is the lock, or that it was released.
 func (r *rig) is(w *waiter, what string, want func(error) bool) {
 	r.t.Helper()
 	if !w.finished || !want(w.err) {

@@ -7,7 +7,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// together is a key that is held together, so often that the server is to be asked before the next one joins.
+// together returns a key that has been joined so often that the server must be asked before the next one joins.
 func (r *rig) together(n int) *waiter {
 	r.t.Helper()
 	w := r.held(n, shared)
@@ -26,11 +26,11 @@ func TestRivals_nobodyWaits(t *testing.T) {
 	r.yes(r.conns.home, wire.Rivals)
 	r.holds(next)
 	for range 3 * maxHandOvers {
-		r.holds(r.want(1, shared)) // freely for a while
+		r.holds(r.want(1, shared)) // they join freely for a while
 	}
 }
 
-// Who waits in the server's queue goes first, tries are refused, and the others ask again: who waits may give up.
+// Sessions in the server's queue go first. Tries are refused, and waiters ask again, because those sessions may give up.
 func TestRivals_somebodyWaits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -46,7 +46,7 @@ func TestRivals_somebodyWaits(t *testing.T) {
 	r.holds(next)
 }
 
-// The question reads the whole lock table: once for all keys, and not again at once.
+// The statement reads the whole lock table: it is sent once for all keys, and not again at once.
 func TestRivals_areAskedForTogether(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -63,12 +63,12 @@ func TestRivals_areAskedForTogether(t *testing.T) {
 	r.silent(r.conns.home)
 }
 
-// A question that nobody answered is put again.
+// A question without an answer is sent again.
 func TestRivals_sessionEnds(t *testing.T) {
 	t.Parallel()
 	r, s := newWaiterRig(t)
 	w := r.refused(1, shared)
-	r.yes(s, wire.Wait) // held elsewhere than on the home that is asked
+	r.yes(s, wire.Wait) // held on another session than the home, which is asked
 	for range maxHandOvers {
 		r.want(1, shared)
 	}
@@ -82,7 +82,7 @@ func TestRivals_sessionEnds(t *testing.T) {
 	r.holds(next)
 }
 
-// An answer about a key that has gone to somebody else, or back, says nothing.
+// An answer is ignored if its key has a new holder, or was released.
 func TestRivals_answerComesLate(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

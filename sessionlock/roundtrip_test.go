@@ -62,7 +62,7 @@ func TestRoundTrips_oneToTakeOneToGiveBack(t *testing.T) {
 	release(t, l)
 }
 
-// What many goroutines want at once travels together.
+// Requests of many goroutines at the same time share a round trip.
 func TestRoundTrips_manyShareOne(t *testing.T) {
 	t.Parallel()
 	p, dsn := pgtest.Tap(t, pgtest.DSN(t))
@@ -70,7 +70,7 @@ func TestRoundTrips_manyShareOne(t *testing.T) {
 	const n = 500
 	var wg sync.WaitGroup
 	p.Reset()
-	p.StallAnswers() // the first statement is on its way until all have come
+	p.StallAnswers() // the first statement is on its way until all callers have come
 	locks := make(sessionlock.Locks, n)
 	for i := range n {
 		wg.Go(func() {
@@ -113,7 +113,7 @@ func TestRoundTrips_manyShareOne(t *testing.T) {
 	}
 }
 
-// Keys without a connection to wait on are asked for together.
+// One statement asks for all keys without a session to wait on.
 func TestWaiters_pollInOneStatement(t *testing.T) {
 	t.Parallel()
 	holder := open(t)
@@ -138,7 +138,7 @@ func TestWaiters_pollInOneStatement(t *testing.T) {
 	for sessionlock.Arrivals(m) < len(keys) {
 		<-time.After(100 * time.Microsecond)
 	}
-	<-time.After(200 * time.Millisecond) // all have been asked for on their arrival
+	<-time.After(200 * time.Millisecond) // all were asked for when they came
 	p.Reset()
 	began := time.Now()
 	<-time.After(time.Second)

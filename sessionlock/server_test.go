@@ -17,8 +17,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// L15: when the address leads to another server, what is held on the old one excludes
-// nobody who comes by the address.
+// L15: if the address leads to another server, locks on the old one do not exclude clients of the new one.
 func TestLoss_anotherServerAtTheAddress(t *testing.T) {
 	t.Parallel()
 	before, after := pgtest.Fresh(t), pgtest.Fresh(t)
@@ -46,7 +45,7 @@ func TestLoss_anotherServerAtTheAddress(t *testing.T) {
 	release(t, blocker)
 }
 
-// P15: who waits holds a snapshot for no longer than a slice.
+// P15: a wait holds a snapshot for no longer than a slice.
 func TestWaiting_letsCreateIndexConcurrentlyThrough(t *testing.T) {
 	t.Parallel()
 	l, got := contended(t, open(t), open(t))
@@ -60,7 +59,7 @@ func TestWaiting_letsCreateIndexConcurrentlyThrough(t *testing.T) {
 	release(t, <-got)
 }
 
-// P18: an engine that says yes to everybody, whatever version it says it is.
+// P18: an engine that grants every lock to everybody, whatever version it reports.
 func TestOpen_refusesLocksThatExcludeNobody(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -8,10 +8,10 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// idle is after which silence the watcher reads, and not the callers.
+// idle is the length of silence after which the watcher reads instead of the callers.
 const idle = 5 * time.Millisecond
 
-// smallBatch is the number of keys from which a batch is too large for a small second one behind it.
+// smallBatch is the number of keys from which a batch is too large for a small second batch to follow it.
 const smallBatch = 4
 
 // session is one connection of a manager. It belongs to core.mu, with two exceptions: the goroutine that set reading

@@ -31,7 +31,7 @@ func (s *session) askAll(st wire.Statement, all []*entry) {
 	}
 }
 
-// L10: a second batch is sent before the first is answered if it is large, or both are small; a third never.
+// L10: a second batch is sent before the first is answered if it is large, or if both are small. A third never is.
 func TestSession_atMostTwoBatchesOnTheWay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -85,7 +85,7 @@ func TestSession_canSend(t *testing.T) {
 	}
 }
 
-// A write never blocks: what is on its way fits into the socket's buffer. What gives back goes first.
+// A write never blocks: everything on its way fits into the socket's buffer. Releases go first.
 func TestSession_nextBatch(t *testing.T) {
 	t.Parallel()
 	s := lone()

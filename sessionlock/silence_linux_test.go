@@ -5,8 +5,7 @@ import (
 	"syscall"
 )
 
-// losePackets makes a connection lose every packet that arrives: the peer's kernel gets no
-// answer any more, not even to its probes.
+// losePackets makes a connection lose every packet that arrives: the peer's kernel gets no answers any more, not even to its probes.
 func losePackets(c *net.TCPConn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -19,11 +19,9 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// L3, L4: on a network that went silent the holder knows before the server frees the
-// lock. Both ends are measured, by one clock.
+// L3, L4: on a silent network the holder knows of the loss before the server frees the lock. Both times are measured with one clock.
 //
-// On loopback the kernel answers for whoever is stopped, so a relay is made to lose what
-// the server's kernel sends it, which most kernels let everybody do.
+// On loopback the kernel answers for a stopped process. So a relay loses what the server's kernel sends, which most kernels allow everybody to do.
 func TestSilent_holderKnowsBeforeTheServerFreesTheLock(t *testing.T) {
 	t.Parallel()
 	for _, busy := range []bool{false, true} {
@@ -53,7 +51,7 @@ func TestSilent_holderKnowsBeforeTheServerFreesTheLock(t *testing.T) {
 			lost := time.Now()
 			assertInTime(t, silent, lost, <-freed)
 			stop()
-			release(t, acquire(t, m, k)) // by a new connection
+			release(t, acquire(t, m, k)) // on a new connection
 		})
 	}
 }
@@ -76,7 +74,7 @@ func keepBusy(t testing.TB, m *sessionlock.Manager, k lockkey.Key) (stop func())
 	}
 }
 
-// waitFor lets a connection of another program wait for k, and says when it had it.
+// waitFor makes a connection of another program wait for k, and reports when it got k.
 func waitFor(t testing.TB, dsn string, k lockkey.Key) <-chan time.Time {
 	t.Helper()
 	conn := pgtest.Conn(t, pgtest.Through(dsn))
@@ -95,8 +93,8 @@ func waitFor(t testing.TB, dsn string, k lockkey.Key) <-chan time.Time {
 	return freed
 }
 
-// assertInTime checks the arithmetic at a heartbeat of a second: known after 3, free
-// after 5, and the server's clocks may start as early as the second before.
+// assertInTime checks the times for a heartbeat of a second: the loss is known after 3 seconds, and the lock is free after 5. The server's clocks
+// may start up to a second earlier.
 func assertInTime(t testing.TB, silent, lost, free time.Time) {
 	t.Helper()
 	t.Logf("the holder knew after %s, the server freed the lock after %s", lost.Sub(silent), free.Sub(silent))
@@ -108,8 +106,8 @@ func assertInTime(t testing.TB, silent, lost, free time.Time) {
 	}
 }
 
-// network is three network namespaces in a row: this one with the server, a router and
-// a client. A router that forwards nothing is a network that went silent for both ends.
+// network is three network namespaces in a row: this one with the server, a router and a client. If the router forwards nothing, the network is
+// silent for both ends.
 type network struct {
 	t              testing.TB
 	router, client string
@@ -124,7 +122,7 @@ func newNetwork(t testing.TB) *network {
 	pid := os.Getpid()
 	n := strconv.Itoa(pid)
 	net := &network{t: t, router: "gormlock-r" + n, client: "gormlock-c" + n}
-	net.near = fmt.Sprintf("10.%d.%d", 200+pid%50, pid/50%120*2) // two runs on one machine do not meet
+	net.near = fmt.Sprintf("10.%d.%d", 200+pid%50, pid/50%120*2) // so that two runs on one machine do not conflict
 	net.far = fmt.Sprintf("10.%d.%d", 200+pid%50, pid/50%120*2+1)
 	if out, err := exec.Command("ip", "netns", "add", net.router).CombinedOutput(); err != nil {
 		t.Skipf("no network namespace can be made here: %v: %s; TestSilent_holderKnowsBeforeTheServerFreesTheLock measures the same through a relay", err, out)
@@ -134,7 +132,7 @@ func newNetwork(t testing.TB) *network {
 	t.Cleanup(func() { net.run("ip", "netns", "del", net.client) })
 
 	net.run("ip", "link", "add", "gl"+n, "type", "veth", "peer", "name", "r0", "netns", net.router)
-	// With its namespace it would go a while later, and its name with it.
+	// Without this it would go with its namespace a while later, and so would its name.
 	t.Cleanup(func() { net.run("ip", "link", "del", "gl"+n) })
 	net.run("ip", "addr", "add", net.near+".1/24", "dev", "gl"+n)
 	net.run("ip", "link", "set", "gl"+n, "up")
@@ -164,14 +162,14 @@ func (n *network) in(namespace string, args ...string) {
 	n.run("ip", append([]string{"netns", "exec", namespace}, args...)...)
 }
 
-// forward opens and closes the way between client and server. Nobody is told.
+// forward opens and closes the way between client and server. Neither is told.
 func (n *network) forward(open bool) {
 	n.t.Helper()
 	value := map[bool]string{true: "1", false: "0"}[open]
 	n.in(n.router, "sh", "-c", "echo "+value+" > /proc/sys/net/ipv4/ip_forward")
 }
 
-// admit makes a server listen to the network.
+// admit makes a server listen on the network.
 func (n *network) admit(server *pgserver.Server) string {
 	n.t.Helper()
 	conn := pgtest.Conn(n.t, pgtest.Through(server.DSN("postgres")))
@@ -200,8 +198,7 @@ const (
 	holderBusy = "GORMLOCK_TEST_HOLDER_BUSY"
 )
 
-// hold is the main function of the process in the client's namespace. It says when it
-// holds the lock and when it knows that it does not.
+// hold is the main function of the process in the client's namespace. It reports when it holds the lock and when it knows that it does not.
 func hold() error {
 	ctx := context.Background()
 	m, err := sessionlock.Open(ctx, os.Getenv(holderDSN), sessionlock.Heartbeat(time.Second))
@@ -226,10 +223,10 @@ func hold() error {
 	}
 	<-l.Lost()
 	_, err = fmt.Println("lost", time.Now().UnixNano())
-	return err // and leaves the manager, which dials until the network is back
+	return err // and abandons the manager, which dials until the network is back
 }
 
-// The same between two machines, as far as one can be two.
+// The same test between two machines, as nearly as one machine can be two.
 func TestSilent_betweenNamespaces(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t)
@@ -264,7 +261,7 @@ func TestSilent_betweenNamespaces(t *testing.T) {
 	}
 }
 
-// lineAfter reads up to the line that begins with prefix and returns the rest of it.
+// lineAfter reads up to the line that begins with prefix and returns the rest of that line.
 func lineAfter(t testing.TB, lines *bufio.Scanner, prefix string) string {
 	t.Helper()
 	for lines.Scan() {

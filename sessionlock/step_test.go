@@ -15,7 +15,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// steps are the statements of an acquisition and its release, by a part of their text.
+// steps are the statements of an acquisition and its release, each by a part of its text.
 var steps = []struct {
 	name, statement string
 	contended       bool
@@ -28,13 +28,13 @@ var steps = []struct {
 	{name: "unlock", statement: "NOT pg_catalog.pg_advisory_unlock(k)"},
 }
 
-// stage is a manager behind a proxy that does something to a statement, once.
+// stage is a manager behind a proxy that does something to one statement, once.
 type stage struct {
 	t     *testing.T
 	proxy *wiretap.Proxy
 	m     *sessionlock.Manager
 	key   lockkey.Key
-	free  func()        // lets the key's holder elsewhere go, if there is one
+	free  func()        // makes another holder release the key, if there is one
 	hit   chan struct{} // closed when the statement was met
 }
 
@@ -43,7 +43,7 @@ func newStage(t *testing.T, statement string, action wiretap.Action, contended b
 	p, dsn := pgtest.Tap(t, migrate(t))
 	s := &stage{t: t, proxy: p, m: openAt(t, dsn, opts...), key: pgtest.Key(t), free: func() {}, hit: make(chan struct{})}
 	if contended {
-		holder := open(t, sessionlock.Heartbeat(time.Minute)) // it holds the key even where the machine stands still for a while
+		holder := open(t, sessionlock.Heartbeat(time.Minute)) // a long heartbeat, so it keeps the key even if the machine stands still for a while
 		l := acquire(t, holder, s.key)
 		s.free = sync.OnceFunc(func() { release(t, l) })
 		t.Cleanup(s.free)
@@ -62,8 +62,8 @@ func newStage(t *testing.T, statement string, action wiretap.Action, contended b
 	return s
 }
 
-// awaitHeld returns when the statement is held back, not only met: what is held back after
-// the test has let everything go on stays so until its end.
+// awaitHeld returns when the statement is held back, not only met. A statement that is held back after the test has let everything go on stays so
+// until the end of the test.
 func (s *stage) awaitHeld() {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), bound)
@@ -73,7 +73,7 @@ func (s *stage) awaitHeld() {
 	}
 }
 
-// eachStep runs a test at each step, once where the statement does not arrive and once where its answer does not.
+// eachStep runs a test at each step, once with the statement lost and once with its answer lost.
 func eachStep(t *testing.T, before, after wiretap.Action, test func(t *testing.T, step string, s *stage)) {
 	t.Helper()
 	for _, step := range steps {
@@ -86,8 +86,7 @@ func eachStep(t *testing.T, before, after wiretap.Action, test func(t *testing.T
 	}
 }
 
-// Whatever is on its way when a session ends is asked again or reported, never both held
-// and not.
+// Whatever is on its way when a session ends is sent again or reported. A lock is never both held and not held.
 func TestLoss_atEachStep(t *testing.T) {
 	t.Parallel()
 	eachStep(t, wiretap.CutRequest, wiretap.CutAnswer, func(t *testing.T, step string, s *stage) {
@@ -97,7 +96,7 @@ func TestLoss_atEachStep(t *testing.T) {
 		}()
 		l, err := s.m.Acquire(t.Context(), s.key, sessionlock.Fenced(), sessionlock.Timeout(bound))
 		if step == "token" {
-			// Nobody knows which number was issued. The lock is given back.
+			// Nobody knows which number was issued. The lock is released.
 			if err == nil || errors.Is(err, sessionlock.ErrLockTimeout) {
 				t.Errorf("got %v", err)
 			}
@@ -108,7 +107,7 @@ func TestLoss_atEachStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		held := pgtest.Locks(t, s.key)
-		// P12: the server still lets a session wait whose client is gone.
+		// P12: the server still lets a session wait after its client is gone.
 		held = slices.DeleteFunc(held, func(l pgtest.Lock) bool { return !l.Granted })
 		if l.Err() != nil || len(held) != 1 || held[0].PID != l.PID() {
 			t.Errorf("the lock says %d and %v, the server %+v", l.PID(), l.Err(), held)
@@ -122,7 +121,7 @@ func TestLoss_atEachStep(t *testing.T) {
 	})
 }
 
-// A caller may leave at any step. What was on its way is given back when it arrives.
+// A caller may leave at any step. A lock that is granted after that is released.
 func TestCancel_atEachStep(t *testing.T) {
 	t.Parallel()
 	eachStep(t, wiretap.HoldRequest, wiretap.HoldAnswer, func(t *testing.T, step string, s *stage) {
@@ -145,7 +144,7 @@ func TestCancel_atEachStep(t *testing.T) {
 		if err := <-failed; !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
-		// An answer that was held back cannot say that the token's lock was given back.
+		// The held-back answer may be the one that confirms the release.
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("it took %s to leave", took)
 		}
@@ -164,7 +163,7 @@ func TestCancel_atEachStep(t *testing.T) {
 	})
 }
 
-// Close waits for no answer that does not come, and whoever waits is told.
+// Close does not wait for an answer that never comes, and waiters are told.
 func TestClose_atEachStep(t *testing.T) {
 	t.Parallel()
 	eachStep(t, wiretap.HoldRequest, wiretap.HoldAnswer, func(t *testing.T, step string, s *stage) {

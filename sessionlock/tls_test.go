@@ -23,7 +23,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// encrypt turns on encryption and returns the address that insists on it.
+// encrypt turns on encryption and returns an address that requires it.
 func encrypt(t testing.TB, server *pgserver.Server) string {
 	t.Helper()
 	conn := pgtest.Conn(t, pgtest.Through(server.DSN("postgres")))
@@ -71,8 +71,7 @@ func encrypt(t testing.TB, server *pgserver.Server) string {
 	return strings.Replace(server.DSN("postgres"), "sslmode=disable", "sslmode=require", 1)
 }
 
-// A caller that leaves while it reads leaves an encrypted connection as usable as a
-// plain one.
+// If a caller leaves while it reads, an encrypted connection stays as usable as a plain one.
 func TestTLS_cancelledCallersLeaveTheConnectionAlone(t *testing.T) {
 	t.Parallel()
 	dsn := encrypt(t, pgtest.Fresh(t))

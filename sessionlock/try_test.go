@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// Try works on every way to ask for one lock, and one value of it serves many.
+// Try works with every call that asks for one lock, and one option value serves many calls.
 func TestTry(t *testing.T) {
 	t.Parallel()
 	m, rival := open(t), open(t)

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// manyWoken is the number of woken callers from which it is worth to wait for their next requests before the next batch.
+// manyWoken is the number of woken callers from which it is worth waiting for their next requests before the next batch.
 const manyWoken = 4
 
-// Lock takes the mutex, and Unlock gives it back, for parts that have goroutines of their own.
+// Lock and Unlock lock and unlock the mutex, for parts that have goroutines of their own.
 func (c *core) Lock() { c.mu.Lock() }
 
-// Unlock is unlock for those who read no session.
+// Unlock is unlock for goroutines that read no session.
 func (c *core) Unlock() { c.unlock(nil) }
 
-// unlock serves the callers in the inbox, unlocks mu, wakes the callers that got their answer, and sends what is due. The
-// caller itself reads the answers of the session reader. The watchers read those of other sessions that nobody reads.
+// unlock serves the callers in the inbox, unlocks mu, wakes the callers that got their answer, and sends what is due. The calling goroutine itself
+// reads the answers of the session reader. If nobody reads another session, its watcher does.
 func (c *core) unlock(reader *session) {
 	for {
 		c.letIn()
@@ -48,7 +48,7 @@ func (c *core) unlock(reader *session) {
 	}
 }
 
-// unlockAside is unlock for goroutines that cannot wait for a write.
+// unlockAside is unlock for goroutines that must not wait for a write.
 func (c *core) unlockAside() {
 	busy := len(c.outbox.sessions)+c.wakeups.count+len(c.outbox.calls) > 0
 	c.leave()

@@ -11,7 +11,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// refused is a waiter for a key that somebody else holds.
+// refused returns a waiter for a key that somebody else holds.
 func (r *rig) refused(n int, opts ...func(*waiter)) *waiter {
 	r.t.Helper()
 	w := r.want(n, opts...)
@@ -19,7 +19,7 @@ func (r *rig) refused(n int, opts ...func(*waiter)) *waiter {
 	return w
 }
 
-// timesOut ends what s waits for by its time.
+// timesOut lets the time for the wait of s pass.
 func (r *rig) timesOut(s *session) {
 	r.t.Helper()
 	r.fails(s, wire.Wait, sqlstate.LockNotAvailable)
@@ -32,7 +32,7 @@ func newWaiterRig(t *testing.T) (*rig, *session) {
 	return r, r.addWaiter()
 }
 
-// L6, L7: who has waited longest is next, and whose slice is over goes to the back.
+// L6, L7: the key that has waited longest is next. A key whose slice is over goes to the back.
 func TestWaitlist_takesTurns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -56,7 +56,7 @@ func TestWaitlist_takesTurns(t *testing.T) {
 	}
 }
 
-// A key that was granted on a session stays there, and the session is free again when it has been given back.
+// A key that was granted on a session stays there. When it is released, the session is free again.
 func TestWaitlist_sessionIsFreeAfterTheUnlock(t *testing.T) {
 	t.Parallel()
 	r, s := newWaiterRig(t)
@@ -71,7 +71,7 @@ func TestWaitlist_sessionIsFreeAfterTheUnlock(t *testing.T) {
 	}
 }
 
-// Keys without a session to wait on are asked for again, all in one statement, and those with one are not.
+// One statement asks again for all keys without a session to wait on. It leaves out keys with one.
 func TestWaitlist_polls(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -90,7 +90,7 @@ func TestWaitlist_polls(t *testing.T) {
 	r.silent(r.conns.home) // the first poll is not answered
 }
 
-// L6: a session waits no longer than anybody wants the key, and never so long that it is taken for a part of a deadlock.
+// L6: a session waits no longer than somebody wants the key, and never so long that the server takes it for part of a deadlock.
 func TestWaitlist_slice(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -116,13 +116,13 @@ func TestWaitlist_slice(t *testing.T) {
 	}
 }
 
-// waitedLongEnough is timesOut of what was sent before.
+// waitedLongEnough is timesOut of a query that was sent before.
 func (r *rig) waitedLongEnough(s *session) {
 	s.sent[0].queries[0].err = &pgconn.PgError{Code: sqlstate.LockNotAvailable}
 	r.answers(s)
 }
 
-// Nobody waits any more when the grant arrives: it goes back.
+// If nobody waits any more when the grant arrives, the lock is released.
 func TestWaitlist_grantedToNobody(t *testing.T) {
 	t.Parallel()
 	r, s := newWaiterRig(t)
@@ -148,7 +148,7 @@ func TestWaitlist_sessionEnds(t *testing.T) {
 	r.holds(w)
 }
 
-// A session that is free when the manager is closed begins no wait: nobody would hear of it.
+// A session that becomes free while the manager is closed begins no wait: nobody would get the answer.
 func TestWaitlist_closed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -159,7 +159,7 @@ func TestWaitlist_closed(t *testing.T) {
 	}
 }
 
-// A wait that fails with an error other than its own timeout may hold the lock: it goes back first.
+// A wait that fails with an error other than its own timeout may hold the lock, so the lock is released first.
 func TestWaitlist_waitFails(t *testing.T) {
 	t.Parallel()
 	r, s := newWaiterRig(t)

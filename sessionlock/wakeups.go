@@ -4,10 +4,10 @@ import "sync"
 
 // wakeups are callers that have their answer and are woken when mu is unlocked.
 type wakeups struct {
-	count  int             // how many are to be woken
-	heads  []chan struct{} // of those that are woken by whoever gives back the mutex
+	count  int             // how many callers are to be woken
+	heads  []chan struct{} // of the callers that the goroutine wakes which unlocks mu
 	unused []chan struct{} // empty, for the next heads
-	chains []*chain        // whose first is woken by whoever gives back the mutex
+	chains []*chain        // the goroutine that unlocks mu wakes the first caller of each
 	own    *ownChains
 }
 

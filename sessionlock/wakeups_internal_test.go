@@ -9,7 +9,7 @@ import (
 
 func newTestWaiter() *waiter { return &waiter{outcome: outcome{done: make(chan struct{}, 1)}} }
 
-// Everybody is woken once: by whoever gives back the mutex, or by who comes before in the chain.
+// Each caller is woken once: by the goroutine that unlocks the mutex, or by the caller before it in the chain.
 func TestWakeups_everybodyOnce(t *testing.T) {
 	t.Parallel()
 	k := wakeups{own: &ownChains{}}
@@ -63,7 +63,7 @@ func TestWakeups_everybodyOnce(t *testing.T) {
 	}
 }
 
-// bound is how long anything may take before a test says that it does not happen.
+// bound is how long a test waits for something before it fails.
 const bound = 30 * time.Second
 
 func TestWakeups_refuse(t *testing.T) {
@@ -102,8 +102,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// Of 1,000 callers each has a waiter, which two processors hand to each other: three cache lines, and no part of another
-// one's.
+// Each of 1,000 callers has a waiter, which two processors hand to each other. It is three cache lines, and shares none with another waiter.
 func TestWaiter_isThreeCacheLines(t *testing.T) {
 	t.Parallel()
 	if size := unsafe.Sizeof(waiter{}); unsafe.Sizeof(uintptr(0)) == 8 && size > 3*64 {

@@ -49,7 +49,7 @@ var mayImport = map[string][]string{
 	"observe/otelobserve": {"observe", otelModule, otelModule + "/metric", otelModule + "/trace"},
 	"advisory":            {"internal/absent", "lockkey", "internal/lockrequest", "internal/lookalike", "internal/otherdb"},
 	"pgxlock":             {"internal/absent", "advisory", "lockkey", "internal/cause", "internal/lockrequest", "internal/repeat", "internal/sqlstate", pgxModule},
-	"lease":               {"internal/absent", "internal/tables", "advisory", "lockkey", "fence", "observe", "internal/cause", "internal/holder", "internal/newtable", "internal/otherdb", "internal/pgarray", "internal/pgtime", "internal/sift", "internal/sound", "internal/sqlstate", "internal/tokens"},
+	"lease":               {"internal/absent", "internal/tables", "advisory", "lockkey", "fence", "observe", "internal/cause", "internal/holder", "internal/newtable", "internal/otherdb", "internal/pgarray", "internal/pgtime", "internal/sift", "internal/sound", "internal/sqlstate", "internal/sqltx", "internal/tokens"},
 	"sessionlock": {
 		"advisory", "lockkey", "fence", "observe", "internal/holder", "internal/lookalike", "internal/otherdb", "internal/sqlstate", "internal/tokens", "internal/waits", "sessionlock/internal/dial", "sessionlock/internal/wire", pgxModule,
 	},

@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -51,8 +52,8 @@ func Stats(ctx context.Context, db *gorm.DB, model any) ([]QueueStats, error) {
 	return stats, err
 }
 
-// Requeue makes dead jobs ready again, from attempt 1 on, and returns how many. It leaves jobs alone that are not dead.
-// Without ids it is an error. So is a db with conditions, clauses or scopes, because they would be dropped.
+// Requeue makes dead jobs ready again, from attempt 1 on, and returns how many. Jobs that are not dead stay as they are.
+// No ids is an error. So is a db with conditions, clauses or scopes, because they would be dropped.
 func Requeue(ctx context.Context, db *gorm.DB, model any, ids ...int64) (int64, error) {
 	t, err := usable(ctx, db, model, "Requeue", "give it the db or the transaction itself, the ids of the jobs you mean, and take locks with gormlock.AcquireXactLock")
 	if err != nil {
@@ -67,9 +68,11 @@ func Requeue(ctx context.Context, db *gorm.DB, model any, ids ...int64) (int64, 
 		Priority int    `gorm:"column:priority"`
 	}
 	db = db.WithContext(ctx)
-	err = db.Session(&gorm.Session{NewDB: true}).Raw(t.sql(`UPDATE {table} SET {State} = 'ready', {Attempts} = 0, {RunAt} = now(), {ClaimedBy} = '', {ClaimedUntil} = NULL,
-		{Version} = {Version} + 1, {UpdatedAt} = now() WHERE {ID} = ANY(?::bigint[]) AND {State} = 'dead'{live}
-		RETURNING {ID} AS id, {Queue} AS queue, {Priority} AS priority`), array(ids)).Scan(&again).Error
+	err = journal.SendOnce(db.Session(&gorm.Session{NewDB: true}), func(db *gorm.DB) error {
+		return db.Raw(t.sql(`UPDATE {table} SET {State} = 'ready', {Attempts} = 0, {RunAt} = now(), {ClaimedBy} = '', {ClaimedUntil} = NULL,
+			{Version} = {Version} + 1, {UpdatedAt} = now() WHERE {ID} = ANY(?::bigint[]) AND {State} = 'dead'{live}
+			RETURNING {ID} AS id, {Queue} AS queue, {Priority} AS priority`), array(ids)).Scan(&again).Error
+	})
 	if err != nil {
 		return 0, err
 	}

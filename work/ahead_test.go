@@ -11,13 +11,13 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// A job that was claimed in advance, and that somebody has stopped or freed since, does not begin as what it was.
+// A job that was claimed in advance, and that somebody has stopped or freed since, does not begin as the old attempt.
 func TestRun_jobsClaimedInAdvance(t *testing.T) {
 	t.Parallel()
 	const n, slow = 30, 10 // the handler of the job slow takes long
 	for name, try := range map[string]struct {
 		change func(db *gorm.DB) error
-		runs   int // how often each of those behind it runs
+		runs   int // how often each later job runs
 		state  string
 	}{
 		"stopped by conditions": {func(db *gorm.DB) error {

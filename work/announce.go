@@ -13,9 +13,9 @@ import (
 const (
 	// channel is where jobs are announced.
 	channel = "gormlock_work"
-	// between is the pause after a process has sent announcements. Further announcements are gathered meanwhile.
+	// between is the pause after a process has sent announcements. Announcements made during the pause are sent together.
 	between = 3 * time.Millisecond
-	// longest is the length of a payload that PostgreSQL accepts, less the text before it.
+	// longest is the longest payload that PostgreSQL accepts, minus the text before it.
 	longest = 7900
 )
 
@@ -47,7 +47,7 @@ func (h hints) merge(others hints) {
 	}
 }
 
-// hinted is a hint in a payload.
+// hinted is a hint in a payload, as JSON.
 type hinted struct {
 	Queue    string `json:"q"`
 	Priority int    `json:"p"`
@@ -80,14 +80,13 @@ func readHints(payload string) hints {
 	return h
 }
 
-// announcements are the announcements of a process, by the pool on which they are sent.
+// announcements are the announcements that this process has still to send, by pool.
 var announcements struct {
 	sync.Mutex
-	of map[*sql.DB]map[string]hints // by the table, quoted
+	of map[*sql.DB]map[string]hints // by the quoted name of the table
 }
 
-// announce tells workers of new jobs, in the background and a moment later. If an announcement fails, it is not repeated:
-// workers poll too.
+// announce tells workers of new jobs, in the background and a moment later. A failed announcement is not repeated, because workers poll too.
 //
 // P32: a NOTIFY in the enqueuing transaction would make all commits of the database wait for each other.
 func announce(db *sql.DB, table string, heard hints) {

@@ -27,7 +27,7 @@ func TestMigrate_keepsStorageSettings(t *testing.T) {
 	}
 }
 
-// New names the cure of an index that the server does not use.
+// New names the cure for an index that the server does not use.
 func TestNew_refusesAnInvalidIndex(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()))
@@ -55,7 +55,7 @@ type pairedMail struct {
 	Pair string `gorm:"type:mail_pair"`
 }
 
-// New refuses what its workers could never claim, or would leave out.
+// New refuses models and tables whose jobs its workers could never claim, or would leave out.
 func TestNew_refusesWhatCannotBeClaimed(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()))

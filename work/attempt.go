@@ -9,16 +9,16 @@ import (
 	"github.com/gormlock/gormlock/internal/journal"
 )
 
-// attempt is the state that a handler and its worker share. The context of the handler has it.
+// attempt is the state that a handler and its worker share. It is a value of the handler's context.
 type attempt struct {
 	of         *engine
 	id         int64        // of the job
-	completing atomic.Bool  // its handler has called Complete
-	completed  atomic.Bool  // and is committed: there is no lease any more
+	completing atomic.Bool  // the handler has called Complete
+	completed  atomic.Bool  // that call is committed: there is no lease any more
 	open       atomic.Int32 // how many calls of Complete are neither committed nor rolled back
 }
 
-// keep follows the transaction in which Complete has written the row.
+// keep follows the transaction in which Complete has written the row, to know how it ends.
 func (a *attempt) keep(tx *gorm.DB) {
 	j := journal.Of(tx.Statement)
 	if j == nil {
@@ -38,13 +38,13 @@ func (a *attempt) keep(tx *gorm.DB) {
 
 type attemptKey struct{}
 
-// runs are the engines of this process that run, by their owner.
+// runs are the running engines of this process, by owner.
 var runs sync.Map
 
-// attemptOf returns the attempt of this process that Complete is called for, nil if there is none. The struct need not be the one
-// that the handler was given. So it is the attempt of the handler whose context tx has, or else the one that ClaimedBy
-// names: a claim is of one run, and so of one table in one database. If it was not read, it is the attempt that has the row. It is
-// another's if the context is that of the handler of another job.
+// attemptOf returns the attempt for which Complete is called, or nil if this process has none. The struct need not be the one that the handler got.
+// So attemptOf first looks at the context of tx: if it is a handler's, and the job is that handler's, it is that attempt. Otherwise ClaimedBy names
+// the attempt: a claim belongs to one run, and so to one table in one database. If ClaimedBy was not read, it is the attempt that holds the row.
+// others is true if the context is that of the handler of another job.
 func attemptOf(tx *gorm.DB, t *table, j *Job) (found *attempt, others bool) {
 	pool, named := journal.Database(tx.Statement), j.ClaimedBy != ""
 	a, _ := tx.Statement.Context.Value(attemptKey{}).(*attempt)

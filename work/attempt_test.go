@@ -19,7 +19,7 @@ import (
 
 var errUndo = errors.New("roll back")
 
-// structs are ways to have a struct of the handler's job.
+// structs are ways to get a struct of the handler's job.
 var structs = map[string]func(tx *gorm.DB, m *Mail) (*Mail, error){
 	"given": func(_ *gorm.DB, m *Mail) (*Mail, error) { return m, nil },
 	"read": func(tx *gorm.DB, m *Mail) (*Mail, error) {
@@ -56,7 +56,7 @@ var structs = map[string]func(tx *gorm.DB, m *Mail) (*Mail, error){
 	},
 }
 
-// completeBy has an effect and completes the job by a struct of it, and rolls both back if how says so. It hides errors.
+// completeBy stores an effect and completes the job by a struct of it. how says whether both are rolled back. It hides errors.
 func completeBy(db *gorm.DB, m *Mail, how string) {
 	id := m.ID
 	_ = db.Transaction(func(tx *gorm.DB) error {
@@ -72,7 +72,7 @@ func completeBy(db *gorm.DB, m *Mail, how string) {
 	})
 }
 
-// Whatever struct a handler completes its job by: the job is done if and only if its effect is stored.
+// With whatever struct a handler completes its job, the job is done if and only if its effect is stored.
 func TestComplete_byAnyStructOfTheJob(t *testing.T) {
 	t.Parallel()
 	db, other := open(t), pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()))
@@ -99,7 +99,7 @@ func TestComplete_byAnyStructOfTheJob(t *testing.T) {
 				of, fails := strings.CutSuffix(m.Text, ", rolled back")
 				fails = fails || of == "too old"
 				if strings.HasPrefix(name, "without ctx, on another") && (of == "read in part" || of == "made" || of == "too old") {
-					continue // nothing tells that it is the same database
+					continue // nothing says that it is the same database
 				}
 				var effects int64
 				must(t, db.Model(&Effect{}).Where("job_id = ?", m.ID).Count(&effects).Error)
@@ -222,7 +222,7 @@ func TestComplete_ofAnotherJobThatRuns(t *testing.T) {
 	}
 }
 
-// Attempts are for people and for MaxAttempts. What a handler writes there takes neither its job nor its lease from it.
+// Attempts are for people and for MaxAttempts. If a handler changes them, it loses neither its job nor its lease.
 func TestAttempts_writtenByTheHandler(t *testing.T) {
 	t.Parallel()
 	for _, to := range []int{0, 2, 100} {
@@ -261,7 +261,7 @@ func TestAttempts_writtenByTheHandler(t *testing.T) {
 	}
 }
 
-// An outcome that cannot be stored, because another has the job, is logged.
+// An outcome that cannot be stored because another worker has the job is logged.
 func TestOutcome_thatIsLost(t *testing.T) {
 	t.Parallel()
 	logged := pgtest.NewLogger()
@@ -278,7 +278,7 @@ func TestOutcome_thatIsLost(t *testing.T) {
 	}
 }
 
-// A handler that no worker has called, in a test or in a loop of the program's own, completes a job as well.
+// A handler that is not called by a worker, but by a test or by a loop of the program, can complete a job too.
 func TestComplete_withoutAWorker(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -292,7 +292,7 @@ func TestComplete_withoutAWorker(t *testing.T) {
 	}
 }
 
-// A process does not keep what has ended.
+// A process forgets runs that have ended.
 func TestRuns_areForgotten(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -312,7 +312,7 @@ func TestRuns_areForgotten(t *testing.T) {
 	}
 }
 
-// Who completes a job by another struct after it was taken over does not complete the attempt that runs now.
+// If somebody completes a job by another struct after the job was taken over, the attempt that runs now is not completed.
 func TestComplete_lateByAnotherStruct(t *testing.T) {
 	t.Parallel()
 	for _, of := range []string{"read before, without ctx", "read after"} {

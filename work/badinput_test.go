@@ -92,7 +92,7 @@ func TestModels_withoutJobAreRefused(t *testing.T) {
 	check("Enqueue of a job that is done", work.Enqueue(db, &Mail{Job: work.Job{State: "done"}}), "State")
 }
 
-// A time that PostgreSQL does not have would be stored as another one: the job could begin at once.
+// PostgreSQL would store a time that it cannot represent as another time, so the job could begin at once.
 func TestEnqueue_runAtThatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -142,7 +142,7 @@ func TestNew_namesTheCureOfATable(t *testing.T) {
 	}
 }
 
-// An old table gets what it lacks, and its rows stay; processes that start together do not trip over each other.
+// An old table gets what it lacks, and keeps its rows. Processes that start together do not disturb each other.
 func TestMigrate_addsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()))
@@ -240,7 +240,7 @@ func TestEnqueue_insertsAllOrNone(t *testing.T) {
 	}
 }
 
-// What counts up must have room to do so.
+// Fields that count up must have room to do so.
 func TestEnqueue_refusesWhatCanNeverRun(t *testing.T) {
 	t.Parallel()
 	db := open(t)

@@ -13,13 +13,12 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// P31: the entries of claimed jobs stay in the index until vacuum, which can do nothing while a transaction is open. Claims do
-// not walk over them.
+// P31: the index entries of claimed jobs stay until vacuum, which can remove nothing while a transaction is open. Claims do not walk over them.
 func TestClaims_seekPastWhatWasClaimed(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	must(t, db.Exec("ALTER TABLE mails SET (autovacuum_enabled = off)").Error)
-	must(t, db.Exec("ANALYZE mails").Error) // there are no jobs that run, as it says for a while
+	must(t, db.Exec("ANALYZE mails").Error) // for a while the statistics say that no jobs run
 	const n = 3000
 	must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (text) SELECT 'x' FROM generate_series(1, %d)", n)).Error)
 	pinned := pgtest.Conn(t)
@@ -27,7 +26,7 @@ func TestClaims_seekPastWhatWasClaimed(t *testing.T) {
 		_, err := pinned.Exec(t.Context(), text)
 		must(t, err)
 	}
-	// One worker whose handlers take a moment claims few at a time.
+	// One worker with fast handlers claims few jobs at a time.
 	w := worker(t, db, func(context.Context, *Mail) error {
 		time.Sleep(100 * time.Microsecond) //nolint:forbidigo // the work
 		return nil
@@ -37,14 +36,14 @@ func TestClaims_seekPastWhatWasClaimed(t *testing.T) {
 	}
 	_, read := counted(t, db, 2*n, `SELECT max(t.n_tup_upd), max(i.idx_tup_read) FROM pg_stat_user_tables t JOIN pg_stat_user_indexes i USING (relid)
 		WHERE t.relid = 'mails'::regclass AND i.indexrelname <> 'mails_pkey'`)
-	// The claims themselves read each job once or twice, and the looks at the beginning and at the end all that was claimed.
+	// The claims read each job once or twice. The looks at the beginning and at the end read everything that was claimed.
 	if read > 6*n {
 		t.Errorf("%d entries of the index were read for %d jobs", read, n)
 	}
 }
 
-// Nobody hears of these jobs, and claims have passed them: one that commits late and one that comes back. They are found
-// within five seconds, also while there is always something else to do.
+// Nobody is notified of these jobs, and claims have passed them: one is committed late, and one comes back. They are found within five seconds,
+// even while there are always other jobs.
 func TestRun_looksBehindItself(t *testing.T) {
 	t.Parallel()
 	for name, busy := range map[string]bool{"idle": false, "busy": true} {
@@ -82,13 +81,13 @@ func TestRun_looksBehindItself(t *testing.T) {
 	}
 }
 
-// A plan that was made while the table was small reads all of it. None is kept.
+// A plan that was made while the table was small reads all of it. No such plan is kept.
 func TestStatements_keepNoPlanOfASmallTable(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	must(t, db.Exec("ALTER TABLE mails SET (autovacuum_enabled = off)").Error)
 	w := worker(t, db, func(context.Context, *Mail) error { return nil }, work.Workers(1))
-	for range 20 { // more than it takes until a prepared statement's plan is kept
+	for range 20 { // more than it takes until the server keeps a prepared statement's plan
 		enqueue(t, db, "x", "x")
 		drain(t, w)
 	}
@@ -96,30 +95,30 @@ func TestStatements_keepNoPlanOfASmallTable(t *testing.T) {
 	must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (text) SELECT 'x' FROM generate_series(1, %d)", n)).Error)
 	drain(t, w)
 	_, read := counted(t, db, 2*n, inTurn)
-	// With plans that are kept it is 2,000,000.
+	// With kept plans it is 2,000,000.
 	if read > n {
 		t.Errorf("%d rows were read one after the other for %d jobs", read, n)
 	}
 }
 
-// inTurn asks how many rows were written, and how many were read by reading the whole table.
+// inTurn selects how many rows were written, and how many were read by scans of the whole table.
 const inTurn = "SELECT n_tup_upd, seq_tup_read FROM pg_stat_user_tables WHERE relid = 'mails'::regclass"
 
-// counted returns what the server has counted, which it tells late, when the first number is at least that large.
+// counted returns the server's counters, which come late, once the first one is at least that large.
 func counted(t testing.TB, db *gorm.DB, least int64, ask string) (first, second int64) {
 	t.Helper()
 	before := int64(-1)
 	eventually(t, "the server's counts", func() bool {
 		before = second
-		time.Sleep(1200 * time.Millisecond) //nolint:forbidigo // a backend tells of them once in a second
+		time.Sleep(1200 * time.Millisecond) //nolint:forbidigo // a backend reports its counters once a second
 		must(t, db.Raw(ask).Row().Scan(&first, &second))
 		return first >= least && second == before
 	})
 	return first, second
 }
 
-// A table that was analyzed when all jobs were ready seems to have none of this process, and a plan that believes it reads the
-// whole table for each batch of outcomes, and compares each row with each outcome.
+// If a table was analyzed when all jobs were ready, its statistics say that this process has no jobs. A plan that trusts them reads the whole table
+// for each batch of outcomes, and compares each row with each outcome.
 func TestStatements_findJobsByTheirKeys(t *testing.T) {
 	t.Parallel()
 	db := open(t)

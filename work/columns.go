@@ -10,8 +10,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// refuseColumns refuses a table that was made elsewhere and in which jobs get lost: without a key, or with times that mean another one in each
-// session with another zone.
+// refuseColumns refuses a table that was made by other means and in which jobs get lost: one without a key, or with times that have no zone and so
+// mean different times in sessions with different zones.
 func (t *table) refuseColumns(db *gorm.DB) error {
 	id := t.column("ID")
 	var is struct {
@@ -50,8 +50,8 @@ func (t *table) refuseColumns(db *gorm.DB) error {
 	return nil
 }
 
-// refuseTrigger refuses the trigger of [gormlock.VersionTrigger]: each renewal of a lease would move the version, and no handler could complete
-// its job behind one.
+// refuseTrigger refuses the trigger of [gormlock.VersionTrigger]: each renewal of a lease would move the version, and then no handler could
+// complete its job.
 func (t *table) refuseTrigger(db *gorm.DB) error {
 	var names []string
 	err := db.Raw(`SELECT t.tgname FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
@@ -63,8 +63,8 @@ func (t *table) refuseTrigger(db *gorm.DB) error {
 		names[0], t.name, statement.QuoteName(names[0]), t.quoted)
 }
 
-// refuseIndexesElsewhere refuses to make indexes whose names belong to another table, as after it was renamed: CREATE INDEX IF NOT EXISTS
-// would make none.
+// refuseIndexesElsewhere refuses to make indexes whose names belong to another table, for example after that one was renamed: CREATE INDEX IF NOT
+// EXISTS would not make them.
 func (t *table) refuseIndexesElsewhere(db *gorm.DB) error {
 	names := make([]string, len(t.want))
 	for i, want := range t.want {
@@ -87,7 +87,7 @@ func (t *table) refuseIndexesElsewhere(db *gorm.DB) error {
 		first = cmp.Or(first, is)
 		kind, name := "INDEX", is+"_old"
 		if other == "" {
-			kind = "TABLE" // which renames any relation
+			kind = "TABLE" // ALTER TABLE ... RENAME renames any relation
 		} else if own := t.index(""); strings.HasPrefix(is, own) {
 			name = (&table{name: other}).index(strings.TrimPrefix(is, own))
 		}

@@ -15,12 +15,12 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// deferred is DDL by which the server refuses an update of the bad job at the commit, after it has returned the rows.
+// deferred is DDL that makes the server refuse an update of the bad job at the commit, after it has returned the rows.
 func deferred(condition string) string {
 	return strings.Replace(trigger(condition, raise), "CREATE TRIGGER refuse BEFORE UPDATE ON mails", "CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON mails DEFERRABLE INITIALLY DEFERRED", 1)
 }
 
-// What the server takes back at the commit has not happened: no event tells of it, and no handler ends for it.
+// Changes that the server undoes at the commit have not happened: no event reports them, and no handler ends because of them.
 func TestRefused_atTheCommit(t *testing.T) {
 	t.Parallel()
 	log := pgtest.NewLogger()
@@ -67,7 +67,7 @@ func TestRefused_atTheCommit(t *testing.T) {
 	}
 }
 
-// A renewal that the server takes back at the commit is tried again soon, and the other leases are renewed.
+// A renewal that the server undoes at the commit is tried again soon, and the other leases are renewed.
 func TestRefused_renewalAtTheCommit(t *testing.T) {
 	t.Parallel()
 	renewedAgain(t, deferred("OLD.state = 'running' AND NEW.state = 'running' AND nextval('tries') <= 5"))

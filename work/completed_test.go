@@ -14,7 +14,7 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// A handler that goes on after its Complete is committed has no lease to lose: nothing is taken from it, and it is told of nothing.
+// A handler that goes on after its Complete is committed has no lease to lose: nothing is taken from it, and its context does not end.
 func TestComplete_thenTheHandlerGoesOn(t *testing.T) {
 	t.Parallel()
 	for name, complete := range map[string]func(ctx context.Context, db *gorm.DB, m *Mail) error{
@@ -64,7 +64,7 @@ func TestComplete_thenTheHandlerGoesOn(t *testing.T) {
 	}
 }
 
-// It ends with its worker.
+// Its context ends with its worker.
 func TestComplete_thenTheWorkerEnds(t *testing.T) {
 	t.Parallel()
 	db := open(t)

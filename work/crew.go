@@ -13,7 +13,7 @@ import (
 // item is a job that this process has claimed.
 type item struct {
 	id       int64
-	claim    string // its ClaimedBy: no other claim has this one
+	claim    string // its ClaimedBy: unique to this claim
 	attempt  int
 	most     int
 	level    level
@@ -26,13 +26,13 @@ type item struct {
 	begun   time.Time
 	cancel  context.CancelCauseFunc // of its handler's context
 	over    bool                    // its outcome is known, or another process has the job
-	proof   holder.Instant          // from when on its lease counts
-	seen    holder.Instant          // when the server last had it as that of this process, with a locked row
-	expired bool                    // its lease has ended while its handler ran
+	proof   holder.Instant          // the lease counts from here
+	seen    holder.Instant          // when the server last said that this process has the job, while its row was locked
+	expired bool                    // its lease ended while its handler ran
 }
 
-// crew is the handlers of one run, and the jobs that this process has: those that wait for a handler, those that one works on, and
-// those whose outcome is to be stored.
+// crew holds the handlers of one run and the jobs of this process: those that wait for a handler, those that a handler works on, and those whose
+// outcome is still to be stored.
 type crew struct {
 	proofs   proofs
 	size     int           // how many handlers there are
@@ -41,11 +41,11 @@ type crew struct {
 	undone   chan struct{} // for the watch: a transaction that has completed a job was rolled back
 
 	mu       sync.Mutex
-	cond     sync.Cond // a job is queued, or the run ends
-	queue    []*item   // claimed, and not begun
+	cond     sync.Cond // signals that a job is queued, or that the run ends
+	queue    []*item   // claimed, but not begun
 	held     map[int64]*item
 	outcomes []outcome // to be stored
-	apart    int       // how many more there are that the server has refused
+	apart    int       // how many more outcomes the server has refused to store
 	pace     pace
 	stopping bool
 }
@@ -54,8 +54,8 @@ type crew struct {
 type pace struct {
 	given   int           // how many jobs were given to a handler
 	busy    int           // handlers that run
-	average time.Duration // of the time of a handler
-	ended   time.Time     // when the last handler did
+	average time.Duration // how long a handler takes
+	ended   time.Time     // when the last handler ended
 }
 
 func newCrew(size int, p proofs) *crew {
@@ -64,7 +64,7 @@ func newCrew(size int, p proofs) *crew {
 	return c
 }
 
-// end counts a handler that has ended, and returns how long it took.
+// end notes that a handler has ended, and returns how long it took.
 func (p *pace) end(began time.Time) (took time.Duration) {
 	p.busy--
 	p.ended = time.Now()
@@ -84,7 +84,7 @@ func (c *crew) wants() int {
 	if c.pace.given > 0 {
 		ahead = int(min(int64(horizon)*int64(c.size)/max(int64(c.pace.average), 1), int64(c.size*aheadMost)))
 	}
-	load, room := c.pace.busy+len(c.queue)+len(c.outcomes)/2, c.size+ahead // not faster than outcomes are stored
+	load, room := c.pace.busy+len(c.queue)+len(c.outcomes)/2, c.size+ahead // so jobs are not claimed faster than outcomes are stored
 	want := room - load
 	if len(c.queue) > 0 && want*2 < room {
 		return 0
@@ -92,7 +92,7 @@ func (c *crew) wants() int {
 	return even(want)
 }
 
-// even rounds limits, so there are few different ones: each is another statement for the server.
+// even rounds limits, so that there are few different ones: each is another statement for the server.
 func even(n int) int {
 	step := 1
 	for n/step > 16 {
@@ -101,7 +101,7 @@ func even(n int) int {
 	return max(n, 0) / step * step
 }
 
-// next waits for the next job that a handler shall begin, in a context of base, and returns none when the run ends.
+// next waits for the next job for a handler, and returns it with a context derived from base. It returns nil when the run ends.
 func (c *crew) next(base context.Context) (context.Context, *item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,8 +131,8 @@ func (c *crew) next(base context.Context) (context.Context, *item) {
 	}
 }
 
-// hold keeps the jobs of a claim that was sent at a time. They are queued when all claims of the moment are made. If this process has an
-// earlier attempt of one, somebody has freed the row: that attempt has lost the job.
+// hold notes that this process has the jobs of a claim. sent is when the claim was sent. The jobs are queued later, when all claims of this turn
+// are made. If this process still holds an earlier attempt of a job, somebody has freed the row, so that attempt has lost the job.
 func (c *crew) hold(got []*item, sent holder.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +145,7 @@ func (c *crew) hold(got []*item, sent holder.Instant) {
 	}
 }
 
-// heldIDs is an array of the jobs that are held.
+// heldIDs is an array of the jobs that this process holds.
 func (c *crew) heldIDs() string {
 	var ids pgarray.Array
 	c.mu.Lock()
@@ -156,7 +156,7 @@ func (c *crew) heldIDs() string {
 	return ids.String()
 }
 
-// add queues jobs, or gives them back if the run ends.
+// add queues jobs. If the run ends, it gives them back instead.
 func (c *crew) add(got []*item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,7 +168,7 @@ func (c *crew) add(got []*item) {
 	c.cond.Broadcast()
 }
 
-// ended keeps the outcome of a handler, to be stored.
+// ended queues the outcome of a handler to be stored.
 func (c *crew) ended(o outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +185,7 @@ func (c *crew) ended(o outcome) {
 	poke(c.signal)
 }
 
-// batch returns outcomes that are to be stored together.
+// batch returns outcomes to be stored together.
 func (c *crew) batch() []outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,7 +196,7 @@ func (c *crew) batch() []outcome {
 	return batch
 }
 
-// setApart says how many outcomes the server has refused.
+// setApart notes how many outcomes the server has refused.
 func (c *crew) setApart(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,14 +204,14 @@ func (c *crew) setApart(n int) {
 	c.cond.Broadcast()
 }
 
-// isFull reports whether no handler begins because the server has refused too many outcomes, and none runs.
+// isFull reports whether no handler runs, and none may begin because the server has refused too many outcomes.
 func (c *crew) isFull() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.apart > outcomesMost && c.pace.busy == 0
 }
 
-// putBack takes outcomes that could not be stored.
+// putBack takes back outcomes that could not be stored.
 func (c *crew) putBack(left []outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,21 +219,22 @@ func (c *crew) putBack(left []outcome) {
 	poke(c.finished)
 }
 
-// forget takes a job from those that are held, unless its row was claimed again since.
+// forget removes a job from held, unless its row was claimed again since.
 func (c *crew) forget(it *item) {
 	if c.held[it.id] == it {
 		delete(c.held, it.id)
 	}
 }
 
-// lost ends an attempt whose job another may have now.
+// lost ends an attempt whose job another process may have now.
 func (c *crew) lost(it *item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lose(it)
 }
 
-// lose ends the handler of an attempt, or takes it out of the queue. One that has completed its job has nothing to lose. The caller holds mu.
+// lose ends the handler of an attempt, or removes the attempt from the queue. An attempt that has completed its job has nothing to lose. The caller
+// holds mu.
 func (c *crew) lose(it *item) {
 	c.forget(it)
 	if it.shared.completed.Load() {
@@ -256,7 +257,7 @@ func (c *crew) drop(it *item) {
 	poke(c.signal)
 }
 
-// stillHeld reports whether the outcome of a job is neither known nor about to be.
+// stillHeld reports whether this process still has the job, and its outcome is not known.
 func (c *crew) stillHeld(it *item) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -279,7 +280,7 @@ func (c *crew) giveBackStale() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.queue) == 0 || time.Since(c.queue[0].claimed) < stale || time.Since(c.pace.ended) < stale {
-		return // perhaps the machine is slow
+		return // the statements are slow too, perhaps because the machine is slow
 	}
 	c.pace.average = max(c.pace.average, stale)
 	c.giveBack(c.queue)

@@ -8,7 +8,7 @@ import (
 	"github.com/gormlock/gormlock/internal/holder"
 )
 
-// A job that is claimed again leaves the queue as what it was, wherever its earlier attempt is.
+// A job that is claimed again replaces its earlier attempt, wherever that is.
 func TestCrew_claimedAgain(t *testing.T) {
 	t.Parallel()
 	fresh := func() *crew { return newCrew(1, newProofs(context.Background(), time.Hour)) }

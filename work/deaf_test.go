@@ -18,7 +18,7 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// A dial of the pool that fails while a run begins, whichever it is, does not leave its workers without notifications: it is tried again.
+// If a dial of the pool fails while a run begins, whichever dial it is, it is tried again, so that workers get notifications.
 func TestRun_listensAfterAFailedDial(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]func(dial int64) bool{
@@ -64,7 +64,7 @@ func TestRun_listensAfterAFailedDial(t *testing.T) {
 	}
 }
 
-// A dial that fails in New is its error.
+// If a dial fails in New, New returns its error.
 func TestNew_afterAFailedDial(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)

@@ -16,19 +16,19 @@ import (
 )
 
 type (
-	// flag is 0 in rows that are not deleted, as the flag of GORM's plugin soft_delete is.
+	// flag is 0 in rows that are not deleted, like the flag of GORM's plugin soft_delete.
 	flag int
 
-	// goneAt is a program's own type around GORM's.
+	// goneAt is a program's own type that embeds GORM's.
 	goneAt struct{ gorm.DeletedAt }
 
-	// tenant hides the rows of others from who has one in the context.
+	// tenant hides the rows of other tenants if the context has a tenant.
 	tenant int
 
-	// lessee does so too, and refuses queries of who has none.
+	// lessee does the same, and refuses queries if the context has no tenant.
 	lessee int
 
-	// visible hides rows by a condition that is no comparison.
+	// visible hides rows by a condition that is not a comparison.
 	visible bool
 )
 
@@ -89,7 +89,7 @@ func unseen(_ *gorm.Statement, column clause.Column) clause.Expression {
 	return clause.Expr{SQL: "?", Vars: []any{column}}
 }
 
-// raised makes an update of a delete.
+// raised turns a delete into an update.
 type raised struct{ field *schema.Field }
 
 func (raised) Name() string               { return "" }
@@ -123,7 +123,7 @@ type (
 		AccountID int64
 		Gone      gorm.DeletedAt `gorm:"zeroValue:1970-01-01 00:00:01;default:'1970-01-01 00:00:01';not null"`
 	}
-	// Twice has two fields of which GORM obeys the first.
+	// Twice has two such fields, of which GORM uses the first.
 	Twice struct {
 		work.Job
 		AccountID int64
@@ -145,7 +145,7 @@ type (
 	}
 )
 
-// A job that is deleted softly is none for its account, for Stats and for Requeue, by whatever field and value it is.
+// A softly deleted job does not exist for its account, Stats and Requeue, whatever the field and value that mark it.
 func TestSoftDelete_ofEachKind(t *testing.T) {
 	t.Parallel()
 	t.Run("a flag", func(t *testing.T) { deleted(t, func() *Flagged { return &Flagged{AccountID: 1} }) })
@@ -196,7 +196,7 @@ func counts(t *testing.T, db *gorm.DB, model any, ready, dead int64) {
 	}
 }
 
-// Of two such fields GORM obeys the first. So a job is none for its worker and in its account, or one for both.
+// If there are two such fields, GORM uses the first. So a job exists both for its worker and in its account, or for neither.
 func TestSoftDelete_byTwoFields(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Schema())
@@ -210,7 +210,7 @@ func TestSoftDelete_byTwoFields(t *testing.T) {
 	}
 }
 
-// Whom the context of a worker hides the jobs of others from, those are none in the accounts either.
+// If the context of a worker hides other tenants' jobs, these jobs do not exist in the accounts either.
 func TestRun_ofATenant(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Schema())
@@ -231,7 +231,8 @@ func TestRun_ofATenant(t *testing.T) {
 	}
 }
 
-// A field that refuses queries, as one that wants a tenant, refuses all that looks at rows. A table is made without one, and jobs are stored.
+// A field that refuses queries, for example without a tenant, refuses everything that reads rows. Making the table and storing jobs work without a
+// tenant.
 func TestTenant_thatRefusesQueries(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Schema())
@@ -280,7 +281,7 @@ func TestTenant_thatRefusesQueries(t *testing.T) {
 	}
 }
 
-// A condition that workers cannot tell apart from others is refused.
+// Conditions that workers cannot interpret are refused.
 func TestModels_withOtherConditionsAreRefused(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Schema())

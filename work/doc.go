@@ -37,24 +37,25 @@
 //   - No ready job waits longer than five seconds while a worker has nothing to do, even if a notification, a process or a
 //     connection is lost. Usually it waits for about a millisecond.
 //   - A job that the server refuses to change, because of a CHECK, a trigger or a policy, does not hold up others. The log names it. It is
-//     tried again after about four seconds, and then after ever longer, up to about half a minute, or later if there are many. With
-//     [OnePer] those behind it wait. Until it is found, those of its statement are tried apart, in smaller and smaller parts, for about a
-//     second at a time. While the server accepts no job at all, all are tried in one statement every four seconds.
-//   - If the text for LastError is what the server refuses, because it is too long or breaks a constraint, the outcome is stored with its
-//     beginning, or without it, and the log has the text.
-//   - An error that may also hit all jobs, such as a timeout, a lock, a conflict or a full disk, counts as that of one job only if the
-//     server says in which function, or at which row, it occurred. It does not say that of a trigger in C, nor of a function of its own that
-//     a CHECK calls. A trigger that waits holds up the others until the timeout of the server, so have one. If that is a third of a lease or
+//     tried again after about four seconds, and then after longer and longer pauses, up to about half a minute, or more if there are many
+//     such jobs. With [OnePer], the later jobs of its value wait. When the server refuses a statement about many jobs, the worker looks for the
+//     job that causes it: it tries smaller and smaller parts, for about a second at a time. While the server accepts no job at all, the worker
+//     tries all in one statement every four seconds.
+//   - If the server refuses the text for LastError, because it is too long or breaks a constraint, the outcome is stored with the beginning of
+//     the text, or without it, and the log has all of it.
+//   - An error that may also hit all jobs, such as a timeout, a lock, a conflict or a full disk, counts as the error of one job only if the
+//     server says in which function, or at which row, it occurred. The server does not say so for a trigger in C, or for one of its own functions
+//     that a CHECK calls. If a trigger waits, the other jobs wait too, until the server's timeout. So set one. If it is a third of a lease or
 //     longer, leases are lost.
-//   - Claims skip what was claimed before. Every five seconds, and after a wake-up, a worker looks back for older jobs:
-//     those released, tried again or committed late. So a claim costs the same while a long transaction keeps vacuum
+//   - Claims start after the jobs that were claimed before. Every five seconds, and after a wake-up, a worker looks for older jobs that were
+//     released, are tried again or were committed late. So a claim costs the same while a long transaction keeps vacuum
 //     from cleaning the table.
 //   - When the context of [Worker.Run] ends, jobs that have not begun are released at once.
 //
 // # What is not guaranteed
 //
-//   - The context of a handler ends when its job is taken over, and when no renewal of its lease was confirmed in time: the worker
-//     goes by its own clocks, as package lease does. A stopped process cannot notice that before it goes on.
+//   - The context of a handler ends when its job is taken over, and when no renewal of its lease was confirmed in time. The worker
+//     uses its own clocks for that, as package lease does. A stopped process cannot notice it until it goes on.
 //   - Workers use the pool of db. If handlers keep all of its connections busy for longer than a lease, renewals cannot be
 //     sent: leave one free.
 //   - The cost of a claim grows with the number of priorities and queues in use, so use few.

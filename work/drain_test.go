@@ -286,7 +286,7 @@ func TestHandler_panicsAndEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// A handler may change its own row, by its struct and past it: the job stays its.
+// A handler may change its own row, by its struct or without it, and still keeps the job.
 func TestHandler_updatesItsOwnRow(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -309,7 +309,7 @@ func TestHandler_updatesItsOwnRow(t *testing.T) {
 	}
 }
 
-// One job whose end cannot be stored spoils nobody else's.
+// A job whose end cannot be stored does not affect the others.
 func TestOutcomes_areStoredOneByOneWhereTheyMust(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -356,7 +356,7 @@ func TestStats_countsByQueue(t *testing.T) {
 	}
 }
 
-// One job of a far time keeps nobody from seeing the queues, nor another job from being found in time.
+// A job with a far time does not break Stats, nor the search for other jobs.
 func TestStats_ofAnyRunAt(t *testing.T) {
 	t.Parallel()
 	for at, oldest := range map[string]time.Duration{"1700-01-01": math.MaxInt64, "4000-01-01 BC": math.MaxInt64, "-infinity": math.MaxInt64, "infinity": 0} {
@@ -374,7 +374,7 @@ func TestStats_ofAnyRunAt(t *testing.T) {
 	}
 }
 
-// A job that never comes, because somebody has written so, does not disturb the look for those that come.
+// A job whose RunAt is infinity does not disturb the search for other jobs.
 func TestRunAt_never(t *testing.T) {
 	t.Parallel()
 	logged := pgtest.NewLogger()

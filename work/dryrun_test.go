@@ -43,7 +43,7 @@ func TestMigrate_inADryRun(t *testing.T) {
 	}
 }
 
-// A plugin that fails queries fails Migrate and New, with its error.
+// If a plugin makes queries fail, Migrate and New return its error.
 func TestMigrate_whereAPluginFails(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Schema())
@@ -62,7 +62,7 @@ func TestMigrate_whereAPluginFails(t *testing.T) {
 	}
 }
 
-// Complete in a dry run completes nothing, and says nothing of a job that is not running.
+// In a dry run Complete completes nothing, and does not complain that the job is not running.
 func TestComplete_inADryRun(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -72,7 +72,7 @@ func TestComplete_inADryRun(t *testing.T) {
 	if *m != was || reload(t, db, m.ID).State != "ready" {
 		t.Errorf("%+v", m)
 	}
-	drain(t, worker(t, db, func(_ context.Context, m *Mail) error { // which has not called Complete
+	drain(t, worker(t, db, func(_ context.Context, m *Mail) error { // that handler has not called Complete
 		return work.Complete(db.Session(&gorm.Session{DryRun: true}), m)
 	}))
 	if now := reload(t, db, m.ID); now.State != "done" || now.Attempts != 1 {
@@ -80,7 +80,7 @@ func TestComplete_inADryRun(t *testing.T) {
 	}
 }
 
-// What is wrong with a job or an option of work is ErrOption, whose text is about locks: errors of work do not have it.
+// A wrong job or option of work is ErrOption. The text of ErrOption is about locks, so errors of work do not contain it.
 func TestErrors_textOfAnOption(t *testing.T) {
 	t.Parallel()
 	db := open(t)

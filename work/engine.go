@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// horizon is for how long in advance a process claims work for its workers.
+	// horizon is how far in advance a process claims work for its workers.
 	horizon = 50 * time.Millisecond
 	// aheadMost is the same limit in jobs for each worker.
 	aheadMost = 25
-	// unproven is how long a job that was claimed in advance may wait before its handler asks whether it is still that of this process: somebody
-	// may have stopped it. Where handlers are fast it does not wait for so long.
+	// unproven is how long a job that was claimed in advance may wait before its handler first asks the server whether this process still has the
+	// job: somebody may have stopped it. With fast handlers no job waits that long.
 	unproven = 4 * horizon
-	// stale is how long a job that was claimed in advance may wait before it is released for others.
+	// stale is how long a job that was claimed in advance may wait before it is released for other processes.
 	stale = time.Second
-	// behind is how often, at least, a worker looks for jobs behind the position of its claims.
+	// behind is the longest time between two looks for jobs that claims have passed.
 	behind = 5 * time.Second
 	// outcomesMost is how many outcomes may wait to be stored. Beyond that no further handler begins.
 	outcomesMost = 2000
-	// flush is how long, besides its Grace, the end of a run may take, with a claim that is on its way.
+	// flush bounds each step at the end of a run, in addition to its Grace: a claim that is on its way, and the storing of outcomes.
 	flush = 5 * time.Second
 )
 
@@ -44,14 +44,14 @@ type engine struct {
 	log   func(ctx context.Context, format string, args ...any)
 
 	refused *refused
-	apart   map[int64]outcome // of suspects, to be stored; used by one goroutine
+	apart   map[int64]outcome // outcomes of suspects, to be stored; used by one goroutine
 	source  source
 	scout   chan struct{}   // for the scout: look now
-	claims  atomic.Int64    // how many were made
-	alone   func(it *item)  // has the handler of a job read its row itself
-	turn    int             // whose turn it is to get one more of an odd number of jobs: 1 for those that are no suspects
-	unsure  bool            // a claim failed that the server may have executed; used by one goroutine at a time
-	failed  time.Time       // when it failed; zero: all its jobs are known
+	claims  atomic.Int64    // how many claims were made
+	alone   func(it *item)  // notes that the handler of this job must read the row itself
+	turn    int             // whether suspects (0) or other jobs (1) get one more if the number of jobs to claim is odd
+	unsure  bool            // a claim failed here, but the server may have executed it; used by one goroutine at a time
+	failed  time.Time       // when that claim failed; zero: all its jobs are known
 	base    context.Context // of handlers
 	end     context.CancelCauseFunc
 	workers sync.WaitGroup
@@ -65,7 +65,7 @@ func newEngine(ctx context.Context, c *config) *engine {
 
 func (e *engine) takes(queue string) bool { return e.queues == nil || slices.Contains(e.queues, queue) }
 
-// inQueues is the condition on the queue, with its argument.
+// inQueues is the condition on the queue, and its argument.
 func (e *engine) inQueues() (args []any, condition string) {
 	if e.queues == nil {
 		return nil, ""
@@ -129,13 +129,13 @@ func (e *engine) item(j *Job) *item {
 	return &item{id: j.ID, claim: j.ClaimedBy, attempt: j.Attempts, most: j.MaxAttempts, level: level{j.Queue, j.Priority}, priority: j.Priority, shared: &attempt{of: e, id: j.ID}}
 }
 
-// claimsBegin is what each ClaimedBy of this run begins with.
+// claimsBegin is the prefix of each ClaimedBy of this run.
 func (e *engine) claimsBegin() string { return e.owner + "#" }
 
-// nextClaim is the ClaimedBy of another claim. It has a number, so what becomes of a job is never taken for that of a later attempt.
+// nextClaim is the ClaimedBy of a new claim. Its number keeps the outcome of a job from being taken for the outcome of a later attempt.
 func (e *engine) nextClaim() string { return e.claimsBegin() + strconv.FormatInt(e.claims.Add(1), 36) }
 
-// unheard returns the jobs that this run has claimed and does not hold, because their rows did not come.
+// unheard returns the jobs that this run has claimed but does not hold, because the answer did not arrive.
 func (e *engine) unheard(ctx context.Context) (items []*item, err error) {
 	var j Job
 	err = e.db.each(ctx, e.t.sql(`SELECT {ID}, {ClaimedBy}, {Attempts}, {MaxAttempts}, {Queue}, {Priority} FROM {table}

@@ -19,7 +19,7 @@ type Letter struct {
 	To string
 }
 
-// example is a PostgreSQL with the table of letters. Programs open a db of their own, with the plugin, and call work.Migrate.
+// example starts PostgreSQL with the table of letters. A program opens its own db, with the plugin, and calls work.Migrate.
 func example(opts ...work.Option) (ctx context.Context, db *gorm.DB, end func()) {
 	t := pgtest.NewExample()
 	db = pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()))
@@ -129,7 +129,7 @@ func ExampleComplete() {
 	// Output: sent: 1
 }
 
-// A partner that is not there is no failure: the job is run again later, and the attempt does not count.
+// If a partner is not there, that is no failure: the job is run again later, and the attempt does not count.
 func ExampleLater() {
 	ctx, db, end := example()
 	defer end()
@@ -157,7 +157,7 @@ func ExampleLater() {
 	// Output: later: 1
 }
 
-// What will never succeed is not tried again, until somebody has mended it.
+// A job that will never succeed is not tried again until somebody has fixed it.
 func ExampleDead() {
 	ctx, db, end := example()
 	defer end()
@@ -187,7 +187,7 @@ func ExampleDead() {
 	// Output: dead - no address
 }
 
-// Dead jobs are ready again, with all their attempts.
+// Dead jobs become ready again, with all their attempts.
 func ExampleRequeue() {
 	ctx, db, end := example()
 	defer end()
@@ -214,7 +214,7 @@ func ExampleRequeue() {
 	// Output: ready again: 1
 }
 
-// Letters to one person are done one at a time and in order, also when one of them is tried again.
+// Letters to one person are sent one at a time and in order, even if one of them is tried again.
 func ExampleOnePer() {
 	ctx, db, end := example(work.OnePer("to"))
 	defer end()
@@ -242,7 +242,7 @@ func ExampleOnePer() {
 	// Output: attempts: 2
 }
 
-// How much there is to do, by queue.
+// Stats says how many jobs there are, by queue.
 func ExampleStats() {
 	ctx, db, end := example()
 	defer end()

@@ -10,7 +10,7 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// fetch claims until ctx ends. In Drain it ends when there is nothing to do.
+// fetch claims jobs until ctx ends. In Drain it also ends when there is nothing left to do.
 func (e *engine) fetch(ctx context.Context, draining bool) error {
 	poll := time.NewTicker(e.poll)
 	defer poll.Stop()
@@ -26,7 +26,7 @@ func (e *engine) fetch(ctx context.Context, draining bool) error {
 			tried += e.refused.claim.meets() - met
 			looked = looked && got == 0
 			switch {
-			case err == nil && got+tried == 0 && !draining && e.source.more(): // others are faster, or something hides the jobs
+			case err == nil && got+tried == 0 && !draining && e.source.more(): // other workers are faster, or something hides the jobs
 				pause, vain = 0, min(max(2*vain, time.Millisecond), 250*time.Millisecond)
 				rest(ctx, vain)
 				rested = time.Now()
@@ -49,7 +49,7 @@ func (e *engine) fetch(ctx context.Context, draining bool) error {
 			return nil
 		}
 		if draining && !e.source.more() && e.drained() {
-			if looked { // what was seen then, another worker has now
+			if looked { // another worker has the jobs that were seen then
 				return nil
 			}
 			if err := e.lookNow(ctx); err != nil {
@@ -79,9 +79,9 @@ func (e *engine) fetch(ctx context.Context, draining bool) error {
 	return ctx.Err()
 }
 
-// claimNext claims up to n jobs, half of them suspects if it is time for those. They are queued as they come. It returns how many it got, and
-// how many parts of the suspects it has tried. The end of the run does not cancel a claim that is on its way: the server may have executed it, and its jobs must be
-// released.
+// claimNext claims up to n jobs. If it is time for suspects, half of them are suspects. Jobs are queued as they come. It returns how many jobs it
+// got, and how many parts of the suspects it has tried. The end of the run does not cancel a claim that is on its way: the server may have executed
+// it, and then its jobs must be released.
 func (e *engine) claimNext(ctx context.Context, n int) (got, tried int, err error) {
 	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -101,13 +101,13 @@ func (e *engine) claimNext(ctx context.Context, n int) (got, tried int, err erro
 		return is && in == 0 && (r.rested() || !e.source.more())
 	}
 	if suspects() {
-		e.turn = (e.turn + n) % 2 // of one that cannot be halved each has every other
+		e.turn = (e.turn + n) % 2 // if the number is odd, suspects and others take turns in getting one more
 		others = (n + e.turn) / 2
 	}
 	if others > 0 {
 		_, err = claim(e.source.claim(asking, others))
 	}
-	if err == nil && suspects() { // perhaps since this claim
+	if err == nil && suspects() { // there may be suspects since this claim
 		room := func() int {
 			if ctx.Err() != nil {
 				return 0
@@ -125,7 +125,8 @@ func (e *engine) claimNext(ctx context.Context, n int) (got, tried int, err erro
 	return got, tried, err
 }
 
-// late returns the jobs of a claim that failed here and that the server has executed. It may execute it some seconds later.
+// late returns the jobs of a claim that failed here although the server executed it. The server may also execute it some seconds later, so late is
+// called for some time.
 func (e *engine) late(ctx context.Context) []*item {
 	sent := e.proofs.clock()
 	items, err := e.unheard(ctx)

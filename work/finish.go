@@ -23,8 +23,8 @@ type outcome struct {
 	err       error
 	kind      observe.Kind // 0: no event
 	took      time.Duration
-	stored    bool // already stored: only report it
-	unbegun   bool // its handler has not begun
+	stored    bool // stored before: only report it
+	unbegun   bool // its handler did not begin
 }
 
 // judge turns the error of a handler into an outcome.
@@ -38,7 +38,7 @@ func (e *engine) judge(it *item, err error) outcome {
 		err = errRolledBack
 		o.err = err
 	}
-	if err == nil && e.hasExpired(it) { // it may have returned because of that
+	if err == nil && e.hasExpired(it) { // it may have returned nil because its context ended
 		err = errLate
 		o.err = err
 	}
@@ -73,7 +73,7 @@ func (e *engine) judge(it *item, err error) outcome {
 	return o
 }
 
-// pause calls Backoff, which may be code of the caller.
+// pause calls Backoff, which may be the caller's code.
 func (e *engine) pause(attempt int) (d time.Duration) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -84,8 +84,7 @@ func (e *engine) pause(attempt int) (d time.Duration) {
 	return e.backoff(attempt)
 }
 
-// finish stores outcomes until ctx ends. Outcomes that come while others are being stored are stored together. Those of suspects come behind
-// the others.
+// finish stores outcomes until ctx ends. Outcomes that come while others are being stored are stored together. Those of suspects are stored last.
 func (e *engine) finish(ctx context.Context) {
 	for pause := time.Duration(0); ; {
 		batch := e.batch()
@@ -124,8 +123,8 @@ func (e *engine) finish(ctx context.Context) {
 	}
 }
 
-// storeOthers stores outcomes of jobs that are no suspects, and returns those that must be tried again. Those that the server refuses are
-// kept apart.
+// storeOthers stores outcomes of jobs that are not suspects, and returns those that must be tried again. Outcomes that the server refuses are kept
+// apart.
 func (e *engine) storeOthers(ctx context.Context, batch []outcome) (left []outcome, err error) {
 	r := &e.refused.store
 	bad := r.now()
@@ -163,7 +162,8 @@ func (e *engine) storeOthers(ctx context.Context, batch []outcome) (left []outco
 	return left, err
 }
 
-// keepApart keeps the outcome of a suspect. If there is one of an earlier attempt, its lease has ended, and it must not be mixed up with this one.
+// keepApart keeps the outcome of a suspect. If it has an outcome of an earlier attempt too, the lease of that one has ended, and the two must not
+// be mixed up.
 func (e *engine) keepApart(ctx context.Context, o outcome) (left []outcome) {
 	if before, is := e.apart[o.id]; is && before.item != o.item {
 		var err error
@@ -175,7 +175,7 @@ func (e *engine) keepApart(ctx context.Context, o outcome) (left []outcome) {
 	return left
 }
 
-// storeSuspects stores outcomes that are kept apart, and returns how many it has stored.
+// storeSuspects stores outcomes that are kept apart, and returns how many it stored.
 func (e *engine) storeSuspects(ctx context.Context, ids []int64) (n int, err error) {
 	var kinds [2][]outcome
 	for _, id := range ids {
@@ -200,7 +200,7 @@ func (e *engine) storeSuspects(ctx context.Context, ids []int64) (n int, err err
 	return n, err
 }
 
-// kindOfWrite is the statement that stores an outcome: that of jobs that are done, or the other one.
+// kindOfWrite says which statement stores an outcome: one is for jobs that are done, the other one for all others.
 func (o outcome) kindOfWrite() int {
 	if o.state == done {
 		return 0
@@ -208,11 +208,11 @@ func (o outcome) kindOfWrite() int {
 	return 1
 }
 
-// completed reports jobs that transactions of handlers have completed, and finds out what follows them.
+// completed reports jobs that handlers' transactions have completed, and finds out which jobs follow them.
 func (e *engine) completed(ctx context.Context, stored []outcome) {
 	if e.t.one != "" && len(stored) > 0 {
 		ids, _ := arrays(items(stored))
-		next := "CASE WHEN NOT EXISTS (SELECT FROM {table} AS o WHERE o." + e.t.one + " = t." + e.t.one + " AND o.{State} = 'running'" + each + " THEN " + e.t.after() + " END" // what runs may be put off, and then comes first
+		next := "CASE WHEN NOT EXISTS (SELECT FROM {table} AS o WHERE o." + e.t.one + " = t." + e.t.one + " AND o.{State} = 'running'" + each + " THEN " + e.t.after() + " END" // a running job may be put off, and then comes first
 		if there, err := e.ends(ctx, "SELECT t.{ID}, "+next+" FROM {table} AS t WHERE t.{ID} = ANY($1::bigint[])", ids); err != nil || len(there) < len(stored) {
 			e.source.again()
 		}
@@ -222,7 +222,7 @@ func (e *engine) completed(ctx context.Context, stored []outcome) {
 	}
 }
 
-// store stores outcomes of one kind in one statement, and returns how many, and those that must be tried again.
+// store stores outcomes of one kind in one statement. It returns how many it stored, and those that must be tried again.
 func (e *engine) store(ctx context.Context, part []outcome) (n int, left []outcome, err error) {
 	if len(part) == 0 {
 		return 0, nil, nil
@@ -259,8 +259,7 @@ func (e *engine) store(ctx context.Context, part []outcome) (n int, left []outco
 	return len(stored), left, err
 }
 
-// missed finds out why outcomes could not be stored: somebody has locked the row for a moment, or another process has the
-// job.
+// missed finds out why outcomes were not stored: somebody has locked the row for a moment, or another process has the job.
 func (e *engine) missed(ctx context.Context, missing []outcome) (left []outcome, err error) {
 	states, err := e.states(ctx, items(missing))
 	if err != nil {
@@ -276,7 +275,7 @@ func (e *engine) missed(ctx context.Context, missing []outcome) (left []outcome,
 			e.told(o)
 		default:
 			e.drop(o.item)
-			if state != "" && o.kind != 0 { // there is a row, and a handler has ended
+			if state != "" && o.kind != 0 { // the row exists, and a handler has ended
 				lost = append(lost, o)
 			}
 		}
@@ -285,7 +284,7 @@ func (e *engine) missed(ctx context.Context, missing []outcome) (left []outcome,
 		e.log(ctx, "gormlock: work: the outcome of %d jobs of %s is not stored, or it was and the answer was lost; the first is job %d, %s: their leases have ended, or somebody has changed their State or ClaimedBy",
 			len(lost), e.t.name, lost[0].id, lost[0].kind)
 	}
-	if e.t.one != "" && len(left) < len(missing) { // something may follow
+	if e.t.one != "" && len(left) < len(missing) { // another job may follow one of these
 		e.source.again()
 	}
 	return left, nil
@@ -299,7 +298,7 @@ func items(outcomes []outcome) []*item {
 	return list
 }
 
-// told removes a job whose outcome is stored, and reports it.
+// told removes a job whose outcome is stored, and reports the outcome.
 func (e *engine) told(o outcome) {
 	e.drop(o.item)
 	if o.kind != 0 {
@@ -307,7 +306,7 @@ func (e *engine) told(o outcome) {
 	}
 }
 
-// write stores the outcomes of jobs that this process still has, and returns which.
+// write stores the outcomes of jobs that this process still has, and returns which jobs these are.
 func (e *engine) write(ctx context.Context, part []outcome) (map[int64]bool, error) {
 	ids, claims := arrays(items(part))
 	var states, uncounted, delays, texts pgarray.Array
@@ -332,7 +331,7 @@ func (e *engine) write(ctx context.Context, part []outcome) (map[int64]bool, err
 		ids, claims, states.String(), uncounted.String(), delays.String(), texts.String())
 }
 
-// ends runs a statement that returns the IDs of jobs, and for those that have ended the ID of the job that comes next.
+// ends runs a statement that returns the IDs of jobs and, for jobs that have ended, the ID of the next job.
 func (e *engine) ends(ctx context.Context, text string, args ...any) (map[int64]bool, error) {
 	var id int64
 	var next *int64

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// drained reports whether all jobs that this process has are those whose outcomes the server refuses to store.
+// drained reports whether this process only has jobs whose outcomes the server refuses to store.
 func (e *engine) drained() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -19,8 +19,8 @@ func (e *engine) drained() bool {
 	return true
 }
 
-// flush waits until all outcomes are stored, but not for ever: the leases end in any case. Those that the server has refused are tried each
-// second.
+// flush waits until all outcomes are stored, but not for ever, because the leases end in any case. It tries the outcomes that the server has
+// refused every second.
 func (e *engine) flush() error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(e.base), flush)
 	defer stop()

@@ -24,7 +24,7 @@ type Order struct {
 	DeletedAt gorm.DeletedAt
 }
 
-// orders returns a schema of the test's own with jobs of one account, in this order, and what was sent to the server.
+// orders returns a schema of the test's own with jobs of one account, in this order, and a proxy that sees what is sent to the server.
 func orders(t testing.TB, texts ...string) (*gorm.DB, *wiretap.Proxy) {
 	t.Helper()
 	proxy, through := pgtest.Tap(t, pgtest.SchemaDSN(t))
@@ -37,7 +37,7 @@ func orders(t testing.TB, texts ...string) (*gorm.DB, *wiretap.Proxy) {
 	return db, proxy
 }
 
-// ordersOf returns a worker of all accounts, of one job at a time for each.
+// ordersOf returns a worker for all accounts that works on one job of each at a time.
 func ordersOf(t testing.TB, db *gorm.DB, handle func(context.Context, *Order) error, opts ...work.Option) *work.Worker[Order] {
 	t.Helper()
 	w, err := work.New(db, handle, append(opts, work.OnePer("account_id"))...)
@@ -55,7 +55,7 @@ func lists(proxy *wiretap.Proxy) (n int) {
 	return n
 }
 
-// What completes a job says what comes next: a busy worker lists the values hardly ever.
+// The statement that completes a job returns the next one, so a busy worker rarely lists the values.
 func TestOnePer_knowsWhatFollows(t *testing.T) {
 	t.Parallel()
 	for name, handle := range map[string]func(db *gorm.DB, o *Order) error{
@@ -88,8 +88,7 @@ func TestOnePer_knowsWhatFollows(t *testing.T) {
 	}
 }
 
-// The job that follows cannot be claimed: it waits, with all behind it, and is found later. What is deleted softly is
-// passed over.
+// The job that follows cannot be claimed. It waits, with all later jobs, and is found later. Softly deleted jobs are skipped.
 func TestOnePer_whatFollowsCannotBeClaimed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -114,7 +113,7 @@ func TestOnePer_whatFollowsCannotBeClaimed(t *testing.T) {
 			}, work.Queues("a"), work.Poll(10*time.Millisecond)))
 			eventually(t, "the first", func() bool { return isDone(t, db, "first") })
 			if c.end != "" {
-				<-time.After(100 * time.Millisecond) // for a worker that would go on
+				<-time.After(100 * time.Millisecond) // for a worker that would wrongly go on
 				seen.mustBe(t, "first")
 				must(t, db.Exec(c.end).Error)
 			}
@@ -131,7 +130,7 @@ func isDone(t testing.TB, db *gorm.DB, text string) bool {
 	return state == "done"
 }
 
-// run runs w until the end of the test, or until end is called, which calls meanwhile when no further job is claimed.
+// run runs w until the end of the test, or until end is called. When no further job is claimed, end calls meanwhile.
 func run[T any](t testing.TB, w *work.Worker[T]) (end func(meanwhile func())) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -151,7 +150,7 @@ func run[T any](t testing.TB, w *work.Worker[T]) (end func(meanwhile func())) {
 	return end
 }
 
-// The job that follows is locked by somebody while it would be claimed.
+// Somebody has locked the job that follows when it is to be claimed.
 func TestOnePer_whatFollowsIsLocked(t *testing.T) {
 	t.Parallel()
 	db, _ := orders(t, "first", "second", "third")
@@ -163,14 +162,14 @@ func TestOnePer_whatFollowsIsLocked(t *testing.T) {
 		return nil
 	}, work.Poll(10*time.Millisecond)))
 	eventually(t, "the first", func() bool { return isDone(t, db, "first") })
-	<-time.After(100 * time.Millisecond) // for a worker that would go on
+	<-time.After(100 * time.Millisecond) // for a worker that would wrongly go on
 	seen.mustBe(t, "first")
 	must(t, tx.Commit().Error)
 	eventually(t, "the third", func() bool { return isDone(t, db, "third") })
 	seen.mustBe(t, "first", "second", "third")
 }
 
-// The worker that knows what follows ends, and no other was told: it finds the job within five seconds.
+// The worker that knows which job follows ends, and no other worker was told: another one finds the job within five seconds.
 func TestOnePer_whoKnowsWhatFollowsEnds(t *testing.T) {
 	t.Parallel()
 	db, proxy := orders(t, "first", "second")
@@ -195,12 +194,12 @@ func TestOnePer_whoKnowsWhatFollowsEnds(t *testing.T) {
 	since := time.Now()
 	eventually(t, "the second", func() bool { return isDone(t, db, "second") })
 	seen.mustBe(t, "second")
-	if took := time.Since(since); took > 8*time.Second { // and some for a slow machine
+	if took := time.Since(since); took > 8*time.Second { // five, and some for a slow machine
 		t.Errorf("it was found after %s", took)
 	}
 }
 
-// The statement that completes a job is executed, and its answer is lost with the ID of the job that follows.
+// The statement that completes a job is executed, but its answer, with the ID of the job that follows, is lost.
 func TestOnePer_theAnswerThatNamesWhatFollowsIsLost(t *testing.T) {
 	t.Parallel()
 	want := []string{"1", "2", "3", "4", "5"}

@@ -7,28 +7,29 @@ import (
 	"reflect"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/gormlock/gormlock/internal/journal"
 )
 
-// fresh is a pool whose statements are planned each time. pgx would keep them prepared, and a plan that was made while
-// the table was small reads all of it; the server keeps such a plan until somebody analyzes the table. The statements
-// sent here are about many jobs at once, so planning costs little. What comes back has the formats of prepared statements: as text, a
-// float would depend on extra_float_digits, a time on DateStyle.
+// fresh is a pool whose statements are planned each time. pgx would prepare them, and a plan that was made while the table was small reads all of
+// it. The server keeps such a plan until somebody analyzes the table. The statements sent here are about many jobs at once, so planning costs
+// little. Results have the formats of prepared statements, because as text a float would depend on extra_float_digits, and a time on DateStyle.
 type fresh struct {
-	*sql.DB
+	*journal.ConnPool
 	pgx bool
 }
 
-// freshOver is the pool over db.
-func freshOver(ctx context.Context, db *sql.DB) (fresh, error) {
-	config, err := configOf(ctx, db)
+// freshOver is the pool over that of a plugin.
+func freshOver(ctx context.Context, pool *journal.ConnPool) (fresh, error) {
+	config, err := configOf(ctx, pool.DB)
 	switch {
 	case errors.Is(err, errNoListen): // another driver
-		return fresh{db, false}, nil
+		return fresh{pool, false}, nil
 	case err != nil:
 		return fresh{}, err
 	}
 	mode := config.DefaultQueryExecMode
-	return fresh{db, mode == pgx.QueryExecModeCacheStatement || mode == pgx.QueryExecModeCacheDescribe}, nil
+	return fresh{pool, mode == pgx.QueryExecModeCacheStatement || mode == pgx.QueryExecModeCacheDescribe}, nil
 }
 
 func (f fresh) args(args []any) []any {
@@ -38,17 +39,16 @@ func (f fresh) args(args []any) []any {
 	return append([]any{pgx.QueryExecModeCacheDescribe}, args...)
 }
 
-// QueryContext overrides that of the pool, as do the methods below.
+// QueryContext overrides the method of the pool, as do the methods below.
 func (f fresh) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return f.DB.QueryContext(ctx, query, f.args(args)...)
+	return f.ConnPool.QueryContext(ctx, query, f.args(args)...)
 }
 
-// QueryRowContext is for one row.
 func (f fresh) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	return f.DB.QueryRowContext(ctx, query, f.args(args)...)
+	return f.ConnPool.QueryRowContext(ctx, query, f.args(args)...)
 }
 
-// each reads all rows of a query into the same places, and calls row for each of them once the server has committed the statement: a
+// each reads all rows of a query into the same variables. It calls row for each of them, but only after the server has committed the statement: a
 // deferred trigger may refuse it after its last row.
 func (f fresh) each(ctx context.Context, query string, args, into []any, row func()) error {
 	rows, err := f.QueryContext(ctx, query, args...)

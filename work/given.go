@@ -21,8 +21,8 @@ func mustBeBare(db *gorm.DB, call, cure string) error {
 	return nil
 }
 
-// writesState is tx, to write the columns by which Complete completes a job. A Select or Omit that leaves one out is an error, also if a
-// scope adds it.
+// writesState is tx for writing the columns with which Complete completes a job. A Select or Omit that leaves one out is an error, even if a scope
+// adds it.
 func writesState(tx *gorm.DB, t *table) (*gorm.DB, error) {
 	check := func(db *gorm.DB) error {
 		if left := t.leftOut(db, false, "State", "ClaimedUntil"); left != "" {
@@ -34,7 +34,7 @@ func writesState(tx *gorm.DB, t *table) (*gorm.DB, error) {
 	return tx, check(tx)
 }
 
-// leftOut is the first of some fields that a Select or Omit leaves out of a create, or of an update; "" if there is none.
+// leftOut returns the first of these fields that a Select or Omit leaves out of a create or an update, or "".
 func (t *table) leftOut(db *gorm.DB, creates bool, fields ...string) string {
 	stmt := db.Statement
 	if len(stmt.Selects)+len(stmt.Omits) == 0 {
@@ -49,7 +49,7 @@ func (t *table) leftOut(db *gorm.DB, creates bool, fields ...string) string {
 	return ""
 }
 
-// checked is tx, which also checks what its scopes add, if it has any.
+// checked is tx with a check that also sees what its scopes add. Without scopes it is tx.
 func checked(tx *gorm.DB, check func(*gorm.DB) error) *gorm.DB {
 	if !statement.HasScopes(tx.Statement) {
 		return tx
@@ -61,8 +61,8 @@ func checked(tx *gorm.DB, check func(*gorm.DB) error) *gorm.DB {
 	}))
 }
 
-// insertsOnly is tx, to insert jobs. An upsert that writes what workers keep is an error, also if a scope adds it: it would hand out a job that
-// runs once more. So is a Select or Omit that leaves out what one of the jobs says to the workers.
+// insertsOnly is tx for inserting jobs. An upsert that writes columns that workers maintain is an error, even if a scope adds it: it would hand out
+// a running job again. So is a Select or Omit that leaves out a field that one of the jobs sets for the workers.
 func insertsOnly(tx *gorm.DB, t *table, said sayings) (*gorm.DB, error) {
 	check := func(db *gorm.DB) error {
 		if err := t.refuseUnsaid(db, said); err != nil {
@@ -75,7 +75,7 @@ func insertsOnly(tx *gorm.DB, t *table, said sayings) (*gorm.DB, error) {
 	return tx, check(tx)
 }
 
-// forWorkers are the fields of a job that may say something to the workers. Without them it gets what the table has for such jobs.
+// forWorkers are the fields with which a job can tell the workers something. If such a field is left out, the table's default applies.
 var forWorkers = []struct {
 	field string
 	says  func(*Job) bool
@@ -88,10 +88,10 @@ var forWorkers = []struct {
 	{"MaxAttempts", func(j *Job) bool { return j.MaxAttempts != 0 }},
 }
 
-// sayings are those of forWorkers that say something in one of some jobs, a bit for each.
+// sayings says which of forWorkers at least one of some jobs uses, one bit each.
 type sayings uint8
 
-// add adds those of a job.
+// add adds the fields that a job uses.
 func (s *sayings) add(j *Job) {
 	for i := range forWorkers {
 		if forWorkers[i].says(j) {
@@ -100,7 +100,7 @@ func (s *sayings) add(j *Job) {
 	}
 }
 
-// refuseUnsaid refuses a Select or Omit that leaves out what one of the jobs says to the workers.
+// refuseUnsaid refuses a Select or Omit that leaves out a field that one of the jobs uses.
 func (t *table) refuseUnsaid(db *gorm.DB, said sayings) error {
 	for i, of := range forWorkers {
 		if said&(1<<i) != 0 && t.leftOut(db, true, of.field) != "" {

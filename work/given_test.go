@@ -73,7 +73,7 @@ func takesDB(param *ast.Field) bool {
 	return is && of.Sel.Name == "DB"
 }
 
-// What a db was given is used, or it is an error.
+// What db carries is used, or it is an error.
 func TestTakers_dropNothing(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -87,7 +87,7 @@ func TestTakers_dropNothing(t *testing.T) {
 	defer held()
 	type giving struct {
 		give func(*gorm.DB) *gorm.DB
-		uses map[string]error // what the functions say that use it
+		uses map[string]error // the calls that use it, and their errors
 	}
 	locked := map[string]error{"Enqueue": gormlock.ErrNotAcquired, "Complete": gormlock.ErrNotAcquired}
 	for what, g := range map[string]giving{
@@ -132,7 +132,7 @@ func TestTakers_dropNothing(t *testing.T) {
 	}
 }
 
-// A hook's own statement is nothing that its db was given.
+// A statement of a hook does not count as carried by its db.
 func TestTakers_inAHook(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -152,7 +152,7 @@ func TestTakers_inAHook(t *testing.T) {
 	}
 }
 
-// Enqueue stores what a job says to the workers, or says that a Select or Omit leaves it out.
+// Enqueue stores the fields that a job sets for the workers, or returns an error if a Select or Omit leaves one out.
 func TestEnqueue_leavesOut(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -199,7 +199,7 @@ func TestEnqueue_leavesOut(t *testing.T) {
 	}
 }
 
-// Without jobs Enqueue takes the lock that it is asked for all the same.
+// Without jobs, Enqueue still takes the lock that tx asks for.
 func TestEnqueue_ofNothingTakesTheLock(t *testing.T) {
 	t.Parallel()
 	db := open(t)

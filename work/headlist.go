@@ -8,11 +8,11 @@ import (
 // waits is the place of a job that waits for a younger one that runs.
 const waits = -1
 
-// find lists the next jobs, and locks none: all of them, or those after the ones that are known. It reports whether there
-// are jobs that wait for a younger one.
+// find lists the next jobs: all of them, or those after the known ones. It locks none. It reports whether there are jobs that wait for a younger
+// one.
 func (s *heads) find(ctx context.Context, known []int64) (list, now []int64, blocked bool, err error) {
 	args, queues := s.e.inQueues()
-	queues += s.e.refused.claim.without() // so with OnePer a job that is left out holds up those behind it
+	queues += s.e.refused.claim.without() // so with OnePer a job that is left out still holds up the later ones
 	text := s.fair(queues, known)
 	if s.e.t.one != "" {
 		text = s.one(queues, known)
@@ -33,14 +33,14 @@ func (s *heads) find(ctx context.Context, known []int64) (list, now []int64, blo
 	return list, now, blocked, err
 }
 
-// places writes what a statement reads as rows of an id and its place, from 1 on. The server does not keep the statement,
-// and does not see how many there are, or it would compile the statement.
+// places writes IDs so that a statement reads them as rows of an id and its place, from 1 on. The server does not keep the statement. It does not
+// see how many IDs there are either, or it would JIT-compile the statement.
 func places(list []int64) string {
 	return "unnest((SELECT '" + array(list) + "'::bigint[])) WITH ORDINALITY AS k(id, place)"
 }
 
-// one finds the oldest waiting job of each value, if it can be claimed or waits for a younger one that runs, and the jobs without a value;
-// if known, only further jobs without one.
+// one finds the oldest waiting job of each value, if it can be claimed or waits for a younger one that runs, and the jobs without a value. If known
+// is not empty, it only finds further jobs without a value.
 func (s *heads) one(queues string, known []int64) string {
 	c := s.e.t.one
 	fair, by := "NULL::int", "place >= 0, priority DESC, id"
@@ -55,17 +55,16 @@ func (s *heads) one(queues string, known []int64) string {
 		return "SELECT id, 0 FROM (SELECT " + of + ", 0 AS place" + from + " IS NULL AND " + free + " AND t.{ID} > " + strconv.FormatInt(known[0], 10) + " ORDER BY t.{ID}" + most + ") AS jobs ORDER BY " + by
 	}
 	first := "SELECT " + of + ", t." + c + " AS value, " + free + " AS free" + from
-	order := " ORDER BY t." + c + ", t.{ID} LIMIT 1" // a name alone would be that of what is selected, if there is one
+	order := " ORDER BY t." + c + ", t.{ID} LIMIT 1" // a bare name would be the selected column of that name, if there is one
 	return "WITH RECURSIVE gormlock_values AS ((" + first + " IS NOT NULL" + order + ") UNION ALL SELECT n.* FROM gormlock_values AS v, LATERAL (" + first + " > v.value" + order + ") AS n), " +
 		"gormlock_waiting AS (SELECT *, (SELECT o.{ID} FROM {table} AS o WHERE o." + c + " = v.value AND o.{State} = 'running' LIMIT 1) AS runs FROM gormlock_values AS v) " +
 		"SELECT id, place FROM (SELECT id, priority, fair, CASE WHEN runs IS NULL THEN 1 ELSE " + strconv.Itoa(waits) + " END AS place FROM gormlock_waiting WHERE runs IS NULL AND free OR runs > id" +
 		" UNION ALL (SELECT " + of + ", 0" + from + " IS NULL AND " + free + " ORDER BY t.{ID}" + most + ")) AS jobs ORDER BY " + by + most
 }
 
-// fair finds the first jobs of each value, enough to fill a list. Of the two limits, the number is for the planner. From
-// the other one it would expect a tenth of all jobs for each value, and compile the statement. The ranges leave nothing
-// out. They are for the planner too: of a table that was never analyzed it would expect several jobs for each value, and
-// read all of them to sort them, where the index has them in order.
+// fair finds the first jobs of each value, enough to fill a list. The limit that is a number is for the planner: from the other limit it would
+// expect a tenth of all jobs for each value, and JIT-compile the statement. The ranges exclude nothing. They are for the planner too: for a table
+// that was never analyzed it would expect several jobs for each value, and would read and sort all of them, although the index has them in order.
 func (s *heads) fair(queues string, known []int64) string {
 	c := "t." + s.e.t.fair
 	const most = "1000"

@@ -15,25 +15,25 @@ import (
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
-// heads claims jobs by the values of a column, for OnePer and FairBy. A loose index scan lists the next jobs of many
-// values, for many claims at once. Its cost grows with the number of values, and with the entries of finished jobs that
-// vacuum cannot remove. So between two such scans, FairBy goes on where the last list ended for each value, and OnePer
-// with the jobs that follow those that have ended. A claim then takes the next jobs that can still be taken.
+// heads claims jobs by the values of a column, for OnePer and FairBy. A loose index scan lists the next jobs of many values, enough for many
+// claims. Its cost grows with the number of values, and with the index entries of finished jobs that vacuum cannot remove. So between two such
+// scans, FairBy continues each value where the last list ended, and OnePer continues with the jobs that follow jobs that have ended. A claim takes
+// the next listed jobs that can still be claimed.
 type heads struct {
 	e *engine
 
 	mu     sync.Mutex
 	list   []int64 // in the order in which they are to be claimed
-	whole  []int64 // the same, with those that were tried
-	follow []int64 // after those of the list: each came next of its value when a job ended
+	whole  []int64 // the same list, including the jobs that were tried
+	follow []int64 // used after list: each job came next of its value when a job ended
 	open   bool    // there may be jobs that are in neither
-	busy   bool    // they are being listed
+	busy   bool    // a list is being made
 	heard  bool    // there are hints of such jobs
 
-	known   []int64 // the last jobs that were listed: without a value, and with FairBy of each value
+	known   []int64 // the last jobs that were listed: with OnePer those without a value, with FairBy the last of each value
 	left    bool    // the last scan found more values than a list has room for
-	blocked bool    // it found a job that waits for a younger one of its value: those that follow must not go before it
-	vain    int     // lists in a row of which no job could be claimed
+	blocked bool    // the last scan found a job that waits for a younger one of its value: the jobs in follow must not overtake it
+	vain    int     // how many lists in a row had no job that could be claimed
 	cost    time.Duration
 	listed  time.Time // when the last scan was made
 }
@@ -41,10 +41,10 @@ type heads struct {
 const (
 	// headsMost is how many jobs are listed at once.
 	headsMost = 10_000
-	// collisions is how often a claim is repeated that conflicted with that of another worker.
+	// collisions is how often a claim is tried that conflicts with the claim of another worker.
 	collisions = 5
-	// vainClaims is how many claims in a row may get nothing, and vainLists how many lists, before there is a pause: others are faster, or
-	// something hides the jobs from claims.
+	// vainClaims is how many claims in a row may get nothing before there is a pause, and vainLists is the same for lists. Then other workers are
+	// faster, or something hides the jobs from claims.
 	vainClaims, vainLists = 8, 2
 )
 
@@ -78,8 +78,8 @@ func (s *heads) ended(follow []int64) {
 	s.follow = append(s.follow, follow...)
 }
 
-// look makes the next claim list the jobs again. While there are jobs of OnePer to claim, or they are being listed, next sees to it
-// once it has claimed those.
+// look makes the next claim list the jobs again. With OnePer, while a list is being made or there are listed jobs to claim, it only sets open: next
+// makes a new list after those.
 func (s *heads) look(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,8 @@ func (s *heads) gotSome() {
 	s.vain = 0
 }
 
-// claimSuspects compares: what was the first of its value may not be by now. What it cannot claim is listed again.
+// claimSuspects compares the jobs with others, because a job that was the first of its value may no longer be. Jobs that it cannot claim are listed
+// again.
 func (s *heads) claimSuspects(ctx context.Context, ids []int64) ([]*item, error) {
 	got, err := s.claimThese(ctx, ids, true)
 	if len(got) > 0 {
@@ -137,8 +138,8 @@ func (s *heads) claimSuspects(ctx context.Context, ids []int64) ([]*item, error)
 	return got, err
 }
 
-// next takes up to n jobs from the list, or of those that follow. It makes a new list if there are none, if the last scan
-// was made five seconds ago, or if there are hints of other jobs and scans take less than a fifth of the time.
+// next takes up to n jobs from list, or from follow if list is empty. It makes a new list if both are empty or the last scan is more than five
+// seconds ago. It also does if there are hints of other jobs and scans take less than a fifth of the time.
 func (s *heads) next(ctx context.Context, n int) (ids []int64, compare bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,13 +156,13 @@ func (s *heads) next(ctx context.Context, n int) (ids []int64, compare bool, err
 	}
 	n = min(n, len(*from))
 	ids, *from = (*from)[:n:n], (*from)[n:]
-	if compare { // some may be refused, and then what they wait for can be listed
+	if compare { // some may be refused, and then the jobs for which they wait can be listed
 		s.open, s.heard = true, true
 	}
 	return ids, compare, nil
 }
 
-// relist makes a list, by a scan or quickly. The caller holds mu, and it is free meanwhile.
+// relist makes a list, by a scan or from where the last list ended. The caller holds mu. relist unlocks it while it asks the server.
 func (s *heads) relist(ctx context.Context, scan bool) error {
 	known := s.known
 	s.open = false
@@ -203,8 +204,8 @@ func (s *heads) relist(ctx context.Context, scan bool) error {
 	return nil
 }
 
-// beside are the new jobs of another list, and then the rest of the last one, of which nothing could be claimed so far: another list would begin with
-// those that were tried for nothing.
+// beside returns the new jobs of another list, and then the rest of the last list, from which no job could be claimed so far. Without this, each
+// list would begin with the jobs that were tried without success.
 func (s *heads) beside(list []int64) []int64 {
 	tried := make(map[int64]bool, len(s.whole))
 	for _, id := range s.whole {
@@ -217,13 +218,13 @@ func (s *heads) beside(list []int64) []int64 {
 
 // claimThese claims those of the jobs that can still be claimed, in their order.
 //
-// With OnePer each was the first of its value when it was listed. Only a job that was committed late, or is requeued, can
-// have come before it since, and the next scan lists it. So they are not compared with other jobs, unless compare is set
-// or the index refused a second running job of a value.
+// With OnePer each job was the first of its value when it was listed. Only a job that was committed late, or is requeued, can have come before it
+// since, and the next scan lists that one. So the jobs are compared with others only if compare is set, or if the index refused a second running
+// job of a value.
 func (s *heads) claimThese(ctx context.Context, ids []int64, compare bool) (got []*item, err error) {
 	of, queues := s.e.inQueues()
 	args := append([]any{array(ids)}, of...)
-	text := "{ID} = ANY(?::bigint[]) AND {State} || '' = 'ready' AND {RunAt} <= now()" + strings.Replace(queues, "$1", "?", 1) // find it by its key, and not by the index of ready jobs
+	text := "{ID} = ANY(?::bigint[]) AND {State} || '' = 'ready' AND {RunAt} <= now()" + strings.Replace(queues, "$1", "?", 1) // this form makes the plan find each job by its key, and not by the index of ready jobs
 	for range collisions {
 		where := text
 		if one := s.e.t.one; one != "" && compare {
@@ -257,8 +258,8 @@ func (s *heads) collides(err error) bool {
 	return !errors.As(err, &by) || by.ConstraintName == s.e.t.index("one_running_"+s.e.one)
 }
 
-// each ends a NOT EXISTS. The server looks it up for each row by its value, and makes no join of it: by its statistics hardly
-// a job runs, and a join would compare each row with all that run.
+// each ends a NOT EXISTS. OFFSET 0 makes the server look up each row by its value instead of making a join. By its statistics hardly a job runs,
+// and a join would compare each row with all running ones.
 const each = " OFFSET 0)"
 
 // power returns the least power of two that is not less than n. Each different limit is another statement for the server.

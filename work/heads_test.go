@@ -40,7 +40,7 @@ func TestOnePer_worksInOrderAlsoThroughRetries(t *testing.T) {
 		}
 		running[a], last[a] = true, m.ID
 		mu.Unlock()
-		time.Sleep(time.Millisecond) //nolint:forbidigo // so that two would meet
+		time.Sleep(time.Millisecond) //nolint:forbidigo // so that two jobs would overlap
 		mu.Lock()
 		running[a] = false
 		if m.ID%5 == 0 && m.Attempts == 1 {
@@ -75,7 +75,7 @@ func TestOnePer_waitsForLaterAndRunningNotForDead(t *testing.T) {
 	seen.mustBe(t, "later", "dead", "null", "null too", "2 goes")
 }
 
-// A job that commits late and is older waits for the one that runs; were both claimed at once, the server would refuse one.
+// An older job that is committed late waits for the one that runs. If both were claimed at once, the server would refuse one.
 func TestOnePer_anOlderJobThatCommitsLateWaits(t *testing.T) {
 	t.Parallel()
 	db := open(t, work.OnePer("account_id"))
@@ -95,7 +95,7 @@ func TestOnePer_anOlderJobThatCommitsLateWaits(t *testing.T) {
 	start(t, w)
 	pgtest.Await(t, "the younger", begun)
 	must(t, tx.Commit().Error)
-	time.Sleep(100 * time.Millisecond) //nolint:forbidigo // for a worker that would begin it
+	time.Sleep(100 * time.Millisecond) //nolint:forbidigo // for a worker that would wrongly begin it
 	seen.mustBe(t)
 	err := db.Exec("UPDATE mails SET state = 'running' WHERE text = 'older'").Error
 	if err == nil || !strings.Contains(err.Error(), "23505") {
@@ -106,7 +106,7 @@ func TestOnePer_anOlderJobThatCommitsLateWaits(t *testing.T) {
 	seen.mustBe(t, "younger", "older")
 }
 
-// It also waits no longer than that if others of its value follow each other without a pause.
+// An older job does not wait for longer either if others of its value follow each other without a pause.
 func TestOnePer_anOlderJobThatCommitsLateComesBeforeThoseThatFollow(t *testing.T) {
 	t.Parallel()
 	db := open(t, work.OnePer("account_id"))
@@ -205,7 +205,7 @@ func pinned(t testing.TB) {
 	}
 }
 
-// some works on so many jobs.
+// some works on this many jobs.
 func some(t testing.TB, db *gorm.DB, n int32, opts ...work.Option) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), bound)
@@ -222,9 +222,8 @@ func some(t testing.TB, db *gorm.DB, n int32, opts ...work.Option) {
 	}
 }
 
-// P31 with OnePer: of 20 values 500 jobs each were done since vacuum could do something, and left three index entries each. To
-// look at all of them for each list and each claim is 3,155 pages a job. What is left is the unique index, which compares
-// what it gets with all that was there.
+// P31 with OnePer: since vacuum could last remove anything, 500 jobs of each of 20 values were done, and each left three index entries. Reading all
+// of them for each list and each claim would cost 3,155 pages per job. The unique index remains: it compares new entries with all old ones.
 func TestOnePer_doesNotWalkOverWhatIsDone(t *testing.T) {
 	t.Parallel()
 	db := open(t, work.OnePer("account_id"))
@@ -246,7 +245,7 @@ func TestOnePer_doesNotWalkOverWhatIsDone(t *testing.T) {
 	}
 }
 
-// The server has never looked at what is in the table, and nevertheless reads a backlog in the order of its index.
+// The server has never analyzed the table, and still reads a backlog in the order of its index.
 func TestClaims_readNoBacklogOfATableThatWasNeverAnalyzed(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]work.Option{"plain": nil, "OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
@@ -254,7 +253,7 @@ func TestClaims_readNoBacklogOfATableThatWasNeverAnalyzed(t *testing.T) {
 			t.Parallel()
 			db := open(t, opts...)
 			must(t, db.Exec("ALTER TABLE mails SET (autovacuum_enabled = off)").Error)
-			// One has almost all of them, without OnePer, where only its first could be claimed.
+			// One account has almost all jobs. Not with OnePer, where only its first one could be claimed.
 			account := map[bool]string{true: "g % 500", false: "CASE WHEN g % 1000 = 0 THEN g ELSE 1 END"}[name == "OnePer"]
 			must(t, db.Exec("INSERT INTO mails (account_id, text) SELECT "+account+", 'x' FROM generate_series(1, 200000) g").Error)
 			const n = 3000

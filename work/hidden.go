@@ -13,8 +13,8 @@ import (
 	"github.com/gormlock/gormlock/internal/jobmark"
 )
 
-// under returns the table as queries with the context of db see it: its {live} is what fields of the model, such as gorm.DeletedAt, add to each
-// query. A claim is such a query, and what is hidden from it must not stand before other jobs.
+// under returns the table as queries with the context of db see it. Its {live} is the condition that fields of the model, such as gorm.DeletedAt,
+// add to each query. A claim is such a query, so a job that is hidden from it must not hold up other jobs.
 func (t *table) under(db *gorm.DB) (*table, error) {
 	if len(t.fields.QueryClauses) == 0 {
 		return t, nil
@@ -45,7 +45,8 @@ func (t *table) under(db *gorm.DB) (*table, error) {
 	return &seen, nil
 }
 
-// allowed returns the error of a field that refuses queries, such as one that wants a tenant. To make the table or to store a job takes none.
+// allowed returns the error of a field that refuses queries in this context, such as one that requires a tenant. Making the table and storing
+// outcomes need no such context.
 func (t *table) allowed() error {
 	if t.denied == nil {
 		return nil
@@ -53,7 +54,7 @@ func (t *table) allowed() error {
 	return fmt.Errorf("gormlock: work: queries of %s are refused in this context: %w", t.fields.Name, t.denied)
 }
 
-// constant returns the column that a condition compares, and with what; nil is NULL.
+// constant returns the column of a comparison with a constant, and the constant; nil is NULL.
 func constant(condition clause.Expression) (column string, value *string, ok bool) {
 	equal, _ := condition.(clause.Eq)
 	switch named := equal.Column.(type) {
@@ -73,7 +74,7 @@ func constant(condition clause.Expression) (column string, value *string, ok boo
 		return column, nil, true
 	case int64, bool, string:
 		text := fmt.Sprint(stored)
-		return column, &text, !strings.ContainsAny(text, `'\?,`) // which would have to be written otherwise
+		return column, &text, !strings.ContainsAny(text, `'\?,`) // such texts would need escapes
 	default:
 		return "", nil, false
 	}

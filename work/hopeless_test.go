@@ -10,7 +10,7 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// A server that refuses each statement, whatever there is to change, does not keep Drain busy.
+// If the server refuses each statement, whether or not there is anything to change, Drain ends.
 func TestDrain_everyStatementIsRefused(t *testing.T) {
 	t.Parallel()
 	for of, opts := range map[string][]work.Option{"plain": nil, "OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
@@ -29,7 +29,7 @@ func TestDrain_everyStatementIsRefused(t *testing.T) {
 	}
 }
 
-// While no outcome can be stored, a worker does not run through all jobs: they would run again.
+// While no outcome can be stored, a worker does not run all jobs, because they would run again.
 func TestOutcomes_noneCanBeStored(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -48,7 +48,7 @@ func TestOutcomes_noneCanBeStored(t *testing.T) {
 	}
 }
 
-// A job that nobody has announced is found within seconds, although there is a long list of jobs that somebody has locked.
+// A job without a notification is found within seconds, even if there is a long list of jobs that somebody has locked.
 func TestHeads_behindManyLockedJobs(t *testing.T) {
 	t.Parallel()
 	for of, opts := range map[string][]work.Option{"OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
@@ -61,7 +61,7 @@ func TestHeads_behindManyLockedJobs(t *testing.T) {
 			must(t, tx.Exec("SELECT id FROM mails FOR UPDATE").Error)
 			var done texts
 			end := start(t, worker(t, db, done.handle, append(opts, work.Workers(1))...))
-			<-time.After(time.Second) // by then it has the list
+			<-time.After(time.Second) // the worker has the list by then
 			must(t, db.Exec("INSERT INTO mails (text, account_id, priority) VALUES ('new', 50000, 9)").Error)
 			began := time.Now()
 			eventually(t, "the new job is done", func() bool { return states(t, db)["done"] == 1 })

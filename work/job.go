@@ -21,21 +21,21 @@ import (
 )
 
 // Job makes a model a job. Embed it, like gorm.Model. The worker renews ClaimedUntil while a handler runs, so Save and
-// Updates of a struct leave it as it is in the row. Name it in Select, Update or a map to write it.
+// Updates of a struct do not write it. To write it, name it in Select, Update or a map.
 //
-// The server refuses a write of a struct, by its key, that makes the State or the ClaimedBy of a job that runs another one, also with
-// [gormlock.IgnoreVersion]: the job would be handed out once more. Nor does a struct make a job run: only a worker does. The error is
-// [gormlock.ErrOption], and says what to do instead. An update by conditions alone, as an operator makes it, is executed. So is SQL. A State that
-// no worker knows is an error in all but SQL.
+// While a job runs, the server refuses a write of a struct, by its key, that changes the job's State or ClaimedBy, even with
+// [gormlock.IgnoreVersion]: the job would be handed out again. A struct cannot set State to running either, because only a worker does that. The
+// error is [gormlock.ErrOption], and says what to do instead. An update by conditions alone, as an operator makes it, is executed. So is SQL. A
+// State that no worker knows is an error, except in SQL.
 type Job struct {
 	ID           int64      `gorm:"primaryKey"`
 	Queue        string     `gorm:"not null;default:default"` // Default: "default"
 	State        string     `gorm:"not null;default:ready"`   // ready, later, running, done or dead: kept by this package
-	Priority     int        `gorm:"not null;default:0"`       // the higher comes first
+	Priority     int        `gorm:"not null;default:0"`       // higher ones come first
 	RunAt        time.Time  `gorm:"not null;default:now()"`   // the job begins no earlier. Default: at once
 	Attempts     int        `gorm:"not null;default:0"`       // how many have begun, including the current one
 	MaxAttempts  int        `gorm:"not null;default:20"`      // Default: 20
-	ClaimedBy    string     `gorm:"not null;default:''"`      // the process that works on it, or was the last to do so, and its claim
+	ClaimedBy    string     `gorm:"not null;default:''"`      // the process that works on it or did so last, and the claim
 	ClaimedUntil *time.Time `gormlock:"unversioned,renewed"`  // the end of the lease
 	LastError    string     `gorm:"not null;default:''"`
 	Version      int64      `gorm:"not null;default:1" gormlock:"version"`
@@ -70,9 +70,9 @@ func jobIn(model any) (*Job, error) {
 	return nil, optionError("%T has no Job: embed work.Job in it, and give a pointer", model)
 }
 
-// Enqueue inserts jobs with tx. They exist if and only if it commits, and workers hear of them then. A job with a RunAt
-// in the future waits until then. Without an open transaction all jobs are inserted in one, or none. Conditions of tx mean
-// nothing for an insert, as in GORM's Create. An upsert may write columns of your own, and nothing that workers keep. A Select or Omit may
+// Enqueue inserts jobs with tx. They exist if and only if tx commits, and workers hear of them then. A job with a RunAt
+// in the future waits until then. If no transaction is open, Enqueue begins one, and inserts all jobs or none. Conditions on tx have
+// no effect, as in GORM's Create. An upsert may write your own columns, but no column that workers maintain. A Select or Omit may
 // leave out what the jobs do not use, such as a zero Priority.
 func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 	if err := install.Usable(tx); err != nil {
@@ -125,7 +125,7 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 	return nil
 }
 
-// insert inserts all jobs or none: without an open transaction in one of its own, even with SkipDefaultTransaction.
+// insert inserts all jobs or none: if no transaction is open, it begins one, even with SkipDefaultTransaction.
 func insert[T any](tx *gorm.DB, jobs []*T) error {
 	create := func(tx *gorm.DB) error {
 		if len(jobs) == 1 {
@@ -153,7 +153,7 @@ func announceAfter(tx *gorm.DB, of *table, heard hints) {
 }
 
 // Complete marks the handler's job as done, in the transaction of its effect: both are stored, or neither. It returns
-// [gormlock.ErrStale] if the job was taken over, or conditions of tx do not match it. If the transaction is rolled back and
+// [gormlock.ErrStale] if the job was taken over, or conditions on tx do not match it. If the transaction is rolled back and
 // the handler returns nil, the attempt has failed.
 func Complete[T any](tx *gorm.DB, job *T) error {
 	if err := install.Usable(tx); err != nil {
@@ -202,8 +202,8 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 	return nil
 }
 
-// ErrTakenOver is the cause of the end of a handler's context when its job's lease has ended and another worker may
-// have the job. That it returns nil after that does not complete the job.
+// ErrTakenOver is the cause of a handler's context when it ends because the job's lease has ended and another worker may
+// have the job. If the handler returns nil after that, the job is not completed.
 var ErrTakenOver = errors.New("gormlock: work: the job was taken over")
 
 var (

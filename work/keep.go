@@ -11,7 +11,7 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// renew renews the leases of all jobs of this process, after each third of their length.
+// renew renews the leases of all jobs of this process. It pauses for a third of their length.
 func (e *engine) renew(ctx context.Context) {
 	for pause := e.lease / 3; ; {
 		rest(ctx, pause)
@@ -28,8 +28,8 @@ func (e *engine) renew(ctx context.Context) {
 	}
 }
 
-// renewAll renews in one statement, and reports whether all jobs of this process were renewed that are not completed. If a handler's transaction
-// has locked the row of its job, only this job is left out, until the transaction ends. Suspects come behind the others.
+// renewAll renews the leases in one statement, and reports whether all jobs of this process that are not completed were renewed. If a handler's
+// transaction has locked the row of its job, only this job is left out, until the transaction ends. Suspects are renewed last.
 func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	e.mu.Lock()
 	var list []*item
@@ -70,7 +70,7 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 		case running:
 			e.saw(it, sent)
 			all = false
-		case done: // by a statement that is not known to be that of Complete
+		case done: // this process does not know that the statement of Complete did this
 			it.shared.completed.Store(true)
 		default:
 			if e.stillHeld(it) {
@@ -81,7 +81,7 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	return all, nil
 }
 
-// renewHeld renews the leases of the jobs that are held, suspects behind the others, and notes which it has renewed.
+// renewHeld renews the leases of the jobs in held, suspects last, and notes in renewed which it has renewed.
 func (e *engine) renewHeld(ctx context.Context, held map[int64]*item, renewed map[int64]bool) error {
 	renew := func(ids []int64) (int, error) {
 		var these []*item
@@ -116,7 +116,7 @@ func (e *engine) renewHeld(ctx context.Context, held map[int64]*item, renewed ma
 	return err
 }
 
-// renewThese renews the leases of those that this process still has.
+// renewThese renews the leases of the jobs in list that this process still has.
 func (e *engine) renewThese(ctx context.Context, list []*item, renewed map[int64]bool) error {
 	ids, claims := arrays(list)
 	sent := e.proofs.clock()
@@ -126,15 +126,14 @@ func (e *engine) renewThese(ctx context.Context, list []*item, renewed map[int64
 		WHERE {ID} = ANY(ARRAY(SELECT t.id FROM unnest($1::bigint[], $2::text[]) AS o(id, claim)`+mine+`)) RETURNING {ID}`),
 		[]any{ids, claims, e.lease.Microseconds()}, []any{&id}, func() { done[id] = true })
 	if err != nil {
-		return err // what was returned before is not changed either
+		return err // rows that were returned before the error are not changed either
 	}
 	maps.Copy(renewed, done)
 	e.proved(slices.DeleteFunc(list, func(it *item) bool { return !done[it.id] }), sent)
 	return nil
 }
 
-// look looks from time to time for jobs whose time has come, for jobs of workers that died, and for jobs behind the
-// claims.
+// look regularly looks for jobs whose RunAt has come, for jobs of dead workers, and for ready jobs that claims have passed.
 func (e *engine) look(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -163,8 +162,8 @@ func (e *engine) lookNow(ctx context.Context) error {
 	return err
 }
 
-// lookAround returns the time until the next known RunAt or end of a lease, or until suspects are tried again. A job that is still not ready
-// some time after its RunAt is locked, or kept by a trigger: it is seen when a look is due anyway.
+// lookAround returns the time until the next known RunAt or end of a lease, or until suspects are tried again. A job that is still not ready some
+// time after its RunAt is locked, or a trigger prevents the change. The next regular look finds it.
 func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error) {
 	promoting, takingOver := e.promote(), e.takeOver()
 	due, err := e.changeMany(ctx, promoting)
@@ -185,7 +184,7 @@ func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error)
 	if err != nil {
 		return behind, err
 	}
-	if due { // there are more jobs than one statement takes
+	if due { // there may be more jobs than one statement takes
 		return 0, nil
 	}
 	next, err = e.untilNext(ctx)
@@ -197,7 +196,7 @@ func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error)
 	return next, err
 }
 
-// untilNext is the time until the next known RunAt or end of a lease.
+// untilNext returns the time until the next known RunAt or end of a lease.
 func (e *engine) untilNext(ctx context.Context) (time.Duration, error) {
 	var seconds *float64
 	err := e.db.QueryRowContext(ctx, e.t.sql(`SELECT EXTRACT(EPOCH FROM LEAST(
@@ -213,7 +212,7 @@ func (e *engine) untilNext(ctx context.Context) (time.Duration, error) {
 // atOnce is how many jobs one statement makes ready.
 const atOnce = 1000
 
-// tellAll tells the workers of all processes of jobs that are ready.
+// tellAll tells the workers of all processes that jobs are ready.
 func (e *engine) tellAll(heard hints) {
 	if len(heard) > 0 {
 		e.source.hear(heard)
@@ -222,7 +221,7 @@ func (e *engine) tellAll(heard hints) {
 	}
 }
 
-// promote makes ready the jobs whose RunAt has come.
+// promote makes jobs ready when their RunAt has come.
 func (e *engine) promote() manyJobs {
 	return manyJobs{refusals: &e.refused.promote, where: "{State} = 'later' AND {RunAt} <= now(){live}", order: "{RunAt}", change: func(ctx context.Context, these string) (int, error) {
 		heard := hints{}
@@ -231,14 +230,14 @@ func (e *engine) promote() manyJobs {
 	}}
 }
 
-// takeOver frees the jobs whose lease has ended, or that have none: their worker died, or cannot reach the server. A job whose last attempt
-// this was is dead. Soft-deleted ones are freed too: with OnePer they would keep the other jobs of their value from running.
+// takeOver frees the jobs whose lease has ended, and those without one: their worker died, or cannot reach the server. If this was the job's last
+// attempt, the job is dead. Soft-deleted jobs are freed too: with OnePer they would keep the other jobs of their value from running.
 func (e *engine) takeOver() manyJobs {
 	const text = ", {LastError} = 'attempt ' || t.{Attempts} || ': its worker died or lost its lease: ' || t.{ClaimedBy}"
 	return manyJobs{&e.refused.takeOver, "{State} = 'running' AND ({ClaimedUntil} < now() OR {ClaimedUntil} IS NULL)", "{ClaimedUntil}", e.takeOverThese(text), e.takeOverThese("")}
 }
 
-// takeOverThese also sets something else.
+// takeOverThese returns the change, which also makes the assignment in also.
 func (e *engine) takeOverThese(also string) func(ctx context.Context, these string) (int, error) {
 	return func(ctx context.Context, these string) (n int, err error) {
 		var id int64

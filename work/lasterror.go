@@ -20,12 +20,12 @@ func storable(text string) string {
 	return cmp.Or(strings.ToValidUTF8(text, "\uFFFD"), "an error without a text")
 }
 
-// lengths are how many letters of a text are tried that the server refuses: an index has room for some 2,700 bytes, and many columns for 255
-// letters. Without a text LastError stays as it was.
+// lengths are the lengths, in letters, that are tried for a text that the server refuses. An index has room for some 2,700 bytes, and many columns
+// for 255 letters. With length 0 LastError stays as it was.
 var lengths = [...]int{2000, 255, 60, 0}
 
-// writeLess stores an outcome whose text may be what the server refuses: in ASCII if the encoding of the database lacks letters, or else its
-// beginning. The log has the text that is left out.
+// writeLess stores an outcome whose text the server may have refused. If the encoding of the database lacks letters, it tries ASCII, otherwise the
+// beginning of the text. The log has the rest.
 func (e *engine) writeLess(ctx context.Context, o outcome, refusal error) (stored map[int64]bool, err error) {
 	whole := o.text
 	if sqlstate.Is(refusal, sqlstate.UntranslatableCharacter, sqlstate.CharacterNotInRepertoire) {
@@ -55,12 +55,12 @@ func (e *engine) writeLess(ctx context.Context, o outcome, refusal error) (store
 	return nil, refusal
 }
 
-// ofAValue reports whether a refusal may be that of a text, by its code: it is too long, or breaks a constraint, or a trigger raises an error.
+// ofAValue reports whether the code of a refusal fits a bad text: it is too long, or breaks a constraint, or a trigger raises an error.
 func ofAValue(err error) bool {
 	return sqlstate.InClass(err, "22") || sqlstate.InClass(err, "23") || sqlstate.InClass(err, "54") || sqlstate.InClass(err, "P0")
 }
 
-// beginning is a text of most letters, which ends with dots.
+// beginning returns the first letters of a text, at most most of them, ending with dots.
 func beginning(text string, most int) string {
 	const dots = "..."
 	if most <= len(dots) {

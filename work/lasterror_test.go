@@ -14,7 +14,7 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// The text of an error is stored as it is, if the server has refused something else before.
+// If the server has refused an outcome for another reason, the text of its error is stored as it is.
 func TestRefused_keepsTheText(t *testing.T) {
 	t.Parallel()
 	log := pgtest.NewLogger()
@@ -32,7 +32,7 @@ func TestRefused_keepsTheText(t *testing.T) {
 	}
 }
 
-// A trigger that raises an error about the text keeps no job from being tried again, or taken over.
+// A trigger that raises an error about the text does not keep a job from being tried again or taken over.
 func TestRefused_textByATrigger(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -51,7 +51,7 @@ func TestRefused_textByATrigger(t *testing.T) {
 	}
 }
 
-// What the encoding of the database lacks is stored in ASCII.
+// Letters that the encoding of the database lacks are stored in ASCII.
 func TestRefused_textInAnotherEncoding(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// The server executes a claim while the network is gone. Its jobs are handled when the network is back, long before their leases end.
+// The server executes a claim while the network is down. Its jobs are handled when the network is back, long before their leases end.
 func TestClaim_thatIsExecutedWhileTheNetworkIsGone(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)

@@ -17,35 +17,35 @@ import (
 
 // source finds jobs that can be claimed.
 type source interface {
-	// claim claims up to n jobs. If it returns fewer and there are no more as far as is known, more is false until hear or
-	// again is called. If the server refuses a claim, its jobs are suspects.
+	// claim claims up to n jobs. If it returns fewer and knows of no more, more is false until hear or again is called. If the server refuses a
+	// claim, its jobs are suspects.
 	claim(ctx context.Context, n int) ([]*item, error)
-	// claimSuspects claims those of some jobs that can be claimed.
+	// claimSuspects claims those of the jobs that can be claimed.
 	claimSuspects(ctx context.Context, ids []int64) ([]*item, error)
-	// more reports whether there may be more.
+	// more reports whether there may be more jobs.
 	more() bool
-	// hear takes hints. After nil hints, call look.
+	// hear takes hints. If the hints are nil, call look instead.
 	hear(h hints)
-	// again makes claim ask again where it found nothing before.
+	// again makes claim ask the server again where it found nothing before.
 	again()
-	// ended is told which jobs follow those that have ended, with OnePer.
+	// ended tells the source which jobs follow the jobs that have ended, with OnePer.
 	ended(follow []int64)
-	// look looks for jobs behind what was claimed.
+	// look looks for jobs that claims have passed.
 	look(ctx context.Context) error
 }
 
-// levels claims by priority and ID. For each level it remembers the position of the last claim. P31: the index has an
-// entry for each job that was claimed since the last vacuum, and a claim from the beginning would walk over all of them.
+// levels claims by priority and ID. For each level it remembers the position of the last claim. P31: the index has an entry for each job that was
+// claimed since the last vacuum, so a claim from the beginning would walk over all of them.
 type levels struct {
 	e  *engine
 	mu sync.Mutex
 	at map[level]*position
 }
 
-// position is how far claims of a level have come.
+// position is how far the claims of a level have come.
 type position struct {
 	level
-	after int64 // jobs with greater IDs
+	after int64 // the next claim takes jobs with greater IDs
 	more  bool  // there may be more jobs
 	moved int   // how often hints have changed it
 }
@@ -81,7 +81,7 @@ func (s *levels) hear(h hints) {
 	}
 }
 
-// from notes that the level has, or had, a job with this ID.
+// from notes that the level has, or had, a job with this ID, so claims start there.
 func (s *levels) from(l level, id int64) {
 	p := s.at[l]
 	if p == nil {
@@ -92,7 +92,7 @@ func (s *levels) from(l level, id int64) {
 	p.moved++
 }
 
-// share is how many jobs a claim takes from a level.
+// share is how many jobs a claim takes from one level.
 type share struct {
 	*position
 	after int64
@@ -125,8 +125,8 @@ func inOrder(items []*item) {
 	})
 }
 
-// shares returns how many jobs to take from each level, so that the first n jobs of all levels are taken. With several
-// levels it asks the server, and locks nothing.
+// shares returns how many jobs to take from each level, so that together they are the first n jobs of all levels. If there are several levels, it
+// asks the server, without locking.
 func (s *levels) shares(ctx context.Context, n int) ([]share, error) {
 	s.mu.Lock()
 	var open []share
@@ -183,7 +183,7 @@ func (s *levels) shares(ctx context.Context, n int) ([]share, error) {
 	return shares, rows.Err()
 }
 
-// claimOf claims from one level, from its position on, and reports whether the server refused that.
+// claimOf claims from one level, starting at its position, and reports whether the server refused the claim.
 func (s *levels) claimOf(ctx context.Context, o share) (got []*item, refused bool, err error) {
 	e, r, began := s.e, &s.e.refused.claim, time.Now()
 	bad := r.now()
@@ -201,7 +201,7 @@ func (s *levels) claimOf(ctx context.Context, o share) (got []*item, refused boo
 	if sqlstate.IsOfARow(err) {
 		found, err := e.suspectThese(ctx, r, err, time.Since(began), "SELECT {ID} FROM {table} WHERE {State} = 'ready' AND {Queue} = $1 AND {Priority} = $2 AND ({ID} + 0) > $3 AND {RunAt} <= now(){live}"+
 			r.without()+" ORDER BY ({ID} + 0) LIMIT $4"+lockThem, o.queue, o.priority, o.after, o.n)
-		if !found && err == nil { // it refuses the statement, whatever there is to claim
+		if !found && err == nil { // the server refuses the statement even though there is nothing to claim
 			s.nothing(o)
 		}
 		return nil, true, err
@@ -237,8 +237,8 @@ func (s *levels) claimSuspects(ctx context.Context, ids []int64) ([]*item, error
 	return got, err
 }
 
-// look finds the first ready job of each level, and sets the position back if claims have passed it. Its cost grows with
-// the number of levels, and with the entries between vacuum and the claims.
+// look finds the first ready job of each level, and sets the position back if claims have passed that job. Its cost grows with the number of
+// levels, and with the dead index entries before the first ready jobs.
 func (s *levels) look(ctx context.Context) error {
 	s.mu.Lock()
 	moved := map[level]int{}
@@ -281,7 +281,7 @@ func (s *levels) look(ctx context.Context) error {
 		}
 	}
 	for l, n := range moved {
-		if p := s.at[l]; p.moved == n && !p.more { // there is no job, and no hint of one
+		if p := s.at[l]; p.moved == n && !p.more { // there is no ready job, and no hint of one
 			delete(s.at, l)
 		}
 	}

@@ -24,11 +24,11 @@ type ear struct {
 	table  string // quoted
 	oid    string
 	wake   func(hints) // nil hints: look everywhere
-	report func(error) // why there are no notifications, and then nil when they come again
+	report func(error) // called with the reason when there are no notifications, and with nil when they come again
 
 	// under ears.Mutex
 	deaf  bool // it gets no notifications from the server
-	warns bool // it has reported so
+	warns bool // it has reported that
 }
 
 // ears are the ears of a process.
@@ -55,7 +55,7 @@ func (s *ears) wake(db *sql.DB, table string, heard hints) {
 	}
 }
 
-// line is the one connection of a process to a database that listens.
+// line is the one connection of this process that listens on a database.
 type line struct {
 	key      string
 	database string
@@ -63,7 +63,7 @@ type line struct {
 	stop     context.CancelFunc
 	over     chan struct{}
 	heard    bool  // it listens
-	failed   error // why there is no connection
+	failed   error // why there is no connection, or nil
 }
 
 const (
@@ -79,7 +79,7 @@ func (s *ears) add(e *ear) {
 	s.all[e] = struct{}{}
 }
 
-// join makes e hear by a connection, and tries again until it can or ctx ends.
+// join connects e to a line, and tries again until it can or ctx ends.
 func (s *ears) join(ctx context.Context, e *ear) *line {
 	for pause := pauseFirst; ctx.Err() == nil; pause = min(2*pause, pauseMost) {
 		oid, err := oidOf(ctx, e.db, e.table)
@@ -99,7 +99,7 @@ func (s *ears) join(ctx context.Context, e *ear) *line {
 	return nil
 }
 
-// lineFor is the one connection that serves all ears of a process on a database.
+// lineFor returns the one connection that serves all ears of this process on a database.
 func (s *ears) lineFor(ctx context.Context, e *ear, config *pgx.ConnConfig) *line {
 	key := fmt.Sprintf("%s:%d/%s %s", config.Host, config.Port, config.Database, config.User)
 	s.Lock()
@@ -120,7 +120,7 @@ func (s *ears) lineFor(ctx context.Context, e *ear, config *pgx.ConnConfig) *lin
 	return l
 }
 
-// tell makes e report the first failure of a series, and the end of the series.
+// tell makes e report the first failure of a series, and later the end of the series.
 func (s *ears) tell(e *ear, failed error) {
 	s.Lock()
 	changed := e.warns != (failed != nil)
@@ -148,7 +148,7 @@ func (s *ears) remove(e *ear, l *line) {
 	}
 }
 
-// pools are those of the ears, of which some may be closed before their worker ends.
+// pools are the pools of the ears of a line. Some may be closed before their worker ends.
 func (s *ears) pools(l *line) (all []*sql.DB) {
 	s.Lock()
 	defer s.Unlock()
@@ -181,7 +181,7 @@ func (s *ears) keep(ctx context.Context, l *line) {
 				break
 			}
 		}
-		if failed != nil && !listened { // a pool that is closed does not matter where another listens
+		if failed != nil && !listened { // a closed pool does not matter if another one listens
 			s.told(l, false, failed)
 		}
 		if time.Since(began) > time.Minute {
@@ -219,7 +219,7 @@ func (s *ears) told(l *line, heard bool, failed error) {
 	}
 }
 
-// listen listens on one connection, which is not from the pool, until it ends.
+// listen listens on one connection until that ends. The connection is not from the pool.
 func (s *ears) listen(ctx context.Context, l *line, db *sql.DB) error {
 	config, err := configOf(ctx, db)
 	if err != nil {
@@ -267,7 +267,7 @@ func (s *ears) listen(ctx context.Context, l *line, db *sql.DB) error {
 	}
 }
 
-// hear wakes the workers that a payload is about. An empty payload is about all.
+// hear wakes the workers whose table a payload names. An empty payload wakes all.
 func (s *ears) hear(l *line, payload string) {
 	oid, rest, _ := strings.Cut(payload, " ")
 	s.Lock()
@@ -284,8 +284,8 @@ func (s *ears) hear(l *line, payload string) {
 	}
 }
 
-// steady refuses a pooler that gives the session to others between statements. Then two idle connections get one server
-// connection, or one connection gets another one than before.
+// steady refuses a pooler that gives server connections to other clients between statements. With such a pooler, two idle connections get the same
+// server connection, or one connection gets a different one than before.
 func steady(ctx context.Context, conn *pgx.Conn, db *sql.DB) error {
 	backend := func(row interface{ Scan(...any) error }) (pid uint32, err error) { return pid, row.Scan(&pid) }
 	const ask = "SELECT pg_backend_pid()"

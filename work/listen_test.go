@@ -18,7 +18,7 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// gate holds up the statement by which a worker begins to listen, until open is closed.
+// gate blocks the statement with which a worker begins to listen, until open is closed.
 type gate struct {
 	open, looked chan struct{}
 }
@@ -39,8 +39,8 @@ func (g gate) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEn
 	}
 }
 
-// A worker that shares a connection which listens already may come to it after its first look, and after the notification of
-// a job that was committed in between.
+// A worker can join a connection that listens already after its first look. Then it also finds a job that was committed and announced between the
+// two.
 func TestRun_hearsOfJobsFromItsFirstLookOn(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -70,12 +70,12 @@ func TestRun_hearsOfJobsFromItsFirstLookOn(t *testing.T) {
 	close(g.open)
 	began := time.Now()
 	pgtest.Await(t, "the job", begun)
-	if took := time.Since(began); took > 4500*time.Millisecond { // the look behind is after five seconds
+	if took := time.Since(began); took > 4500*time.Millisecond { // the next regular look is after five seconds
 		t.Errorf("the job began after %s", took)
 	}
 }
 
-// A connection that listens cannot be opened for a while: the worker says so once, and says when it hears again.
+// The connection that listens cannot be opened for a while: the worker logs that once, and again when it gets notifications.
 func TestRun_saysThatItCannotListen(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -99,7 +99,7 @@ func TestRun_saysThatItCannotListen(t *testing.T) {
 	must(t, err)
 	other, err := pool.Conn(t.Context())
 	must(t, err)
-	must(t, errors.Join(one.Close(), other.Close())) // both are open, and no third one can be
+	must(t, errors.Join(one.Close(), other.Close())) // both sessions exist, and no third one is possible
 	logged := pgtest.NewLogger()
 	full, err := gorm.Open(postgres.New(postgres.Config{Conn: pool}), &gorm.Config{Logger: logged})
 	must(t, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// While a transaction has locked the row of a job its lease cannot be renewed: its handler is told when the lease ends, whoever has locked it.
-// The row may be free the next moment, and another worker takes it.
+// While a transaction has locked the row of a job, its lease cannot be renewed. When the lease ends, the handler's context ends, whoever has locked
+// the row: the row may be free the next moment, and another worker takes it.
 func TestRun_tellsAHandlerWhoseJobIsLocked(t *testing.T) {
 	t.Parallel()
 	for name, lock := range map[string]func(tx *gorm.DB, m *Mail) error{
@@ -58,7 +58,8 @@ func TestRun_tellsAHandlerWhoseJobIsLocked(t *testing.T) {
 	}
 }
 
-// Only the transaction that completes a job keeps it for its handler. When that is rolled back after the lease, the handler is told.
+// Only the transaction that completes a job keeps it for its handler. If that is rolled back after the end of the lease, the handler's context
+// ends.
 func TestRun_tellsAHandlerWhoseCompleteIsUndone(t *testing.T) {
 	t.Parallel()
 	for name, savepoint := range map[string]bool{"rolled back": false, "rolled back to a savepoint": true} {
@@ -74,7 +75,7 @@ func TestRun_tellsAHandlerWhoseCompleteIsUndone(t *testing.T) {
 				if err := work.Complete(tx.WithContext(ctx), &own); err != nil {
 					return err
 				}
-				go func() { // has the row locked as soon as it is free
+				go func() { // locks the row as soon as it is free
 					rival := db.Begin()
 					rival.Exec("SELECT FROM mails WHERE id = ? FOR UPDATE", m.ID)
 					behind <- rival

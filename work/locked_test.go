@@ -10,7 +10,7 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// TestRun_doesNotAskAllTheTimeForALockedJob: a job that is due, and that somebody has locked, is looked at now and then.
+// TestRun_doesNotAskAllTheTimeForALockedJob: a worker rarely looks at a due job that somebody has locked.
 func TestRun_doesNotAskAllTheTimeForALockedJob(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)

@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	pgtest.MoreAtOnce(4) // tests here mostly wait, and compute little
 	pgtest.Main(m)
 }
 
@@ -37,7 +38,7 @@ type Mail struct {
 	Text      string
 }
 
-// Effect is what a handler does, by the job it does it for.
+// Effect is what a handler stores, with the job that it is for.
 type Effect struct {
 	ID    int64
 	JobID int64

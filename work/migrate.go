@@ -15,10 +15,10 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Migrate creates the table of a model, or adds what it lacks: columns, the indexes of claims, and the settings by
-// which the server keeps it clean. Of the options it uses [OnePer] and [FairBy]. It does all or nothing, in one
-// transaction, one process at a time, and changes nothing that is already there but the comments on its own indexes. It refuses a table that was made
-// elsewhere and cannot work, and [OnePer] while two jobs of one value run. While an index is added to a table with rows, writers wait.
+// Migrate creates the table of a model, or adds what it lacks: columns, the indexes of claims, and the settings with
+// which the server keeps it clean. Of the options it uses [OnePer] and [FairBy]. It does everything or nothing, in one
+// transaction, one process at a time. It changes nothing that exists, except the comments on its own indexes. It refuses a table that was made
+// by other means and cannot work, and [OnePer] while two jobs of one value run. While an index is added to a table with rows, writers wait.
 func Migrate(db *gorm.DB, model any, opts ...Option) error {
 	if err := install.Usable(db); err != nil {
 		return err
@@ -54,9 +54,9 @@ func Migrate(db *gorm.DB, model any, opts ...Option) error {
 	}, gormlock.Locking(gormlock.Key("gormlock", "work", "migrate", t.name), gormlock.AllowSnapshot()))
 }
 
-// migrateError names the cure where it is known why the server refuses a text.
+// migrateError adds the cure if the reason is known for which the server refuses a text.
 func (t *table) migrateError(text string, err error) error {
-	isDuplicate := sqlstate.Is(err, sqlstate.UniqueViolation) || errors.Is(err, gorm.ErrDuplicatedKey) // as GORM translates it
+	isDuplicate := sqlstate.Is(err, sqlstate.UniqueViolation) || errors.Is(err, gorm.ErrDuplicatedKey) // GORM may translate the error
 	if isDuplicate && strings.HasPrefix(text, "CREATE UNIQUE INDEX") {
 		return fmt.Errorf("gormlock: work: migrate %s: two jobs of one %s run now, and OnePer lets one run at a time: stop the workers, or wait until one of the jobs has ended, and call Migrate again: %w",
 			t.name, t.one, err)
@@ -64,7 +64,7 @@ func (t *table) migrateError(text string, err error) error {
 	return fmt.Errorf("gormlock: work: migrate %s: %w", t.name, err)
 }
 
-// fit refuses a table that cannot work, and returns which storage settings it has. A dry run looks at nothing.
+// fit refuses a table that cannot work, and returns which storage settings the table has. In a dry run it checks nothing.
 func (t *table) fit(tx *gorm.DB) (set []string, err error) {
 	if tx.DryRun {
 		return nil, nil
@@ -89,7 +89,7 @@ func (t *table) quotedIndex(name string) string {
 	return schema + statement.QuoteName(name)
 }
 
-// marks are the comments by which others find the table, and know what is deleted in it.
+// marks are the comments on indexes that let other parts of gormlock find the table, and know what counts as deleted in it.
 func (t *table) marks() []string {
 	comment := func(on index, literal string) string {
 		return "COMMENT ON INDEX " + t.quotedIndex(on.name) + " IS " + literal
@@ -110,8 +110,8 @@ func (t *table) ddl() []string {
 	return texts
 }
 
-// storage gives the table the storage settings that are not set. The next version of a claimed row finds room on its page. A busy queue is
-// vacuumed after a number of changed rows, and not after a share of the table, which may be full of old jobs.
+// storage gives the table the storage settings that it lacks. The next version of a claimed row finds room on its page. A busy queue is vacuumed
+// after a number of changed rows, and not after a share of the table, which may be full of old jobs.
 func (t *table) storage(set []string) []string {
 	var missing []string
 	for _, setting := range []string{

@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// A table that another tool has made, and in which jobs would get lost, is refused with the statements that cure it.
+// Migrate refuses a table that another tool has made and in which jobs would get lost. Its error has the statements that fix it.
 func TestMigrate_refusesWhatCannotWork(t *testing.T) {
 	t.Parallel()
 	for name, try := range map[string]struct{ id, runAt, until string }{
@@ -33,7 +33,7 @@ func TestMigrate_refusesWhatCannotWork(t *testing.T) {
 			if err == nil {
 				t.Fatal("Migrate takes it")
 			}
-			for ; err != nil; err = work.Migrate(db, &Mail{}) { // a cure after the other
+			for ; err != nil; err = work.Migrate(db, &Mail{}) { // one cure after the other
 				if _, failed := work.New(db, (&texts{}).handle); failed == nil {
 					t.Error("New takes it")
 				}
@@ -58,7 +58,7 @@ func cure(t *testing.T, db *gorm.DB, err error) {
 	must(t, db.Exec(text).Error)
 }
 
-// The table of last year was renamed, with its indexes: the new one gets its own, or Migrate says what is in the way.
+// An old table was renamed, with its indexes. The new table gets its own indexes, or Migrate says what is in the way.
 func TestMigrate_afterARename(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]work.Option{"plain": nil, "OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
@@ -82,7 +82,7 @@ func TestMigrate_afterARename(t *testing.T) {
 	}
 }
 
-// Where a trigger moves the version in each update, each renewal of a lease would, and no handler could complete its job behind it.
+// If a trigger moves the version in each update, each renewal of a lease does too, and then no handler could complete its job.
 func TestMigrate_refusesAVersionTrigger(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{

@@ -37,7 +37,7 @@ type (
 	ByPointer struct{ *work.Job }
 )
 
-// A field of the model that has the name or the column of one of Job would be taken for it.
+// A field of the model with the name or the column of a field of Job would be mistaken for it.
 func TestModels_withFieldsLikeJobsAreRefused(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Schema())
@@ -54,7 +54,7 @@ func TestModels_withFieldsLikeJobsAreRefused(t *testing.T) {
 	}
 }
 
-// A priority may be any int.
+// A priority can be any int.
 func TestPriority_ofAnySize(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -72,7 +72,7 @@ type Trashed struct {
 	DeletedAt gorm.DeletedAt
 }
 
-// A job that somebody deletes softly while its worker is dead keeps no other job of its value from running.
+// If somebody softly deletes a job while its worker is dead, the other jobs of its value can still run.
 func TestOnePer_afterASoftDelete(t *testing.T) {
 	t.Parallel()
 	one := work.OnePer("account_id")
@@ -144,13 +144,13 @@ func TestTables_ofAnyName(t *testing.T) {
 	}
 }
 
-// Words are columns with names that statements give to what they select.
+// Words has columns named like the result columns of gormlock's statements.
 type Words struct {
 	work.Job
 	Free, Fair, Place, Value, Rank, Alone int64
 }
 
-// A column may have any name: each value has its turn, and a first job that cannot run holds up its own value alone.
+// A column can have any name: each value has its turn, and a first job that cannot run holds up only its own value.
 func TestOnePerAndFairBy_columnsOfAnyName(t *testing.T) {
 	t.Parallel()
 	for _, names := range [][2]string{
@@ -211,7 +211,7 @@ func TestNew_withoutTheOnePerOfTheTable(t *testing.T) {
 	must(t, err)
 }
 
-// A table may be named like what the statements of workers name inside.
+// A table can have a name that the statements of workers use internally.
 func TestModels_withTablesOfAnyName(t *testing.T) {
 	t.Parallel()
 	options := map[string][]work.Option{"": nil, "one": {work.OnePer("Free")}, "fair": {work.FairBy("Fair")}, "both": {work.OnePer("Free"), work.FairBy("Fair")}}

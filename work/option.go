@@ -49,7 +49,7 @@ func backoff(attempt int) time.Duration {
 	return d + rand.N(d/4)
 }
 
-// optionRefusedError is an ErrOption, whose own text speaks of locks.
+// optionRefusedError is an ErrOption with a text of its own, because the text of ErrOption is about locks.
 type optionRefusedError struct{ error }
 
 func optionError(format string, args ...any) error {
@@ -83,9 +83,9 @@ func Queues(names ...string) Option {
 	})
 }
 
-// Lease is how long a worker that died keeps its jobs. A worker that lives renews its leases after a third of that time. It cannot while a
-// transaction has locked the row of the job. So transactions in which handlers write their jobs must be shorter, but for one in which a handler
-// has called [Complete]. Default: a minute.
+// Lease is how long a dead worker keeps its jobs. A living worker renews its leases after a third of that time. It cannot do so while a
+// transaction has locked the row of the job. So a transaction in which a handler writes its job must be shorter than the lease, unless the handler
+// has called [Complete] in it. Default: a minute.
 func Lease(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d < 10*time.Millisecond {
@@ -96,7 +96,7 @@ func Lease(d time.Duration) Option {
 	})
 }
 
-// Poll is how often an idle worker looks for jobs that it was not notified of. Default: a second.
+// Poll is how often an idle worker that gets no notifications looks for jobs. Default: a second.
 func Poll(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d < time.Millisecond {
@@ -130,12 +130,12 @@ func Backoff(pause func(attempt int) time.Duration) Option {
 	})
 }
 
-// OnePer runs the jobs that share a value of the column one at a time, in the order of their IDs. Only the oldest that
-// is neither done nor dead is handed out, so one that waits to be tried again holds up those behind it. Jobs with NULL
-// hold up nobody. A job that is committed after younger ones, or is requeued, comes as soon as a worker looks for it,
-// after at most five seconds. Give Migrate the option too: it makes an index with which no two can run, whoever claims
-// them. While an old transaction is open, vacuum cannot remove done jobs from this index, and a claim costs more the more
-// jobs of its value were done meanwhile.
+// OnePer runs the jobs that share a value of the column one at a time, in the order of their IDs. Of each value, only the oldest job that
+// is neither done nor dead is handed out. So a job that waits to be tried again holds up the later ones. Jobs with NULL
+// hold up no others. A job that is committed after younger ones, or is requeued, runs as soon as a worker looks for it,
+// after at most five seconds. Give Migrate the option too: it makes an index that keeps two jobs of a value from running, whoever claims
+// them. While an old transaction is open, vacuum cannot remove done jobs from this index. Then the cost of a claim grows with the
+// number of jobs of its value that were done meanwhile.
 // Default: jobs run at the same time.
 func OnePer(column string) Option {
 	return option(func(c *config) error {

@@ -14,8 +14,8 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// Behind a pooler in transaction mode nobody hears notifications: workers look instead, and say so in one line. In session
-// mode they hear.
+// Behind a pooler in transaction mode nobody gets notifications: workers poll instead, and log that in one line. In session mode they get
+// notifications.
 func TestRun_behindPgBouncer(t *testing.T) {
 	t.Parallel()
 	for mode, hears := range map[string]bool{"transaction": false, "session": true} {
@@ -48,7 +48,7 @@ func TestRun_behindPgBouncer(t *testing.T) {
 			if late > 2 {
 				t.Errorf("%d of 5 jobs began late", late)
 			}
-			if !hears { // the worker looks for a while whether it hears of anything
+			if !hears { // the worker tries for a while to get notifications
 				eventually(t, "the warning", func() bool { return len(warned.Lines()) > 0 })
 			}
 			lines := strings.Join(warned.Lines(), "\n")
@@ -59,7 +59,7 @@ func TestRun_behindPgBouncer(t *testing.T) {
 	}
 }
 
-// A pool that handlers keep full lets jobs through all the same.
+// If handlers keep the pool full, jobs are still claimed and stored.
 func TestRun_onAFullPool(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()), pgtest.MaxConns(2))

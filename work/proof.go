@@ -7,20 +7,21 @@ import (
 	"github.com/gormlock/gormlock/internal/holder"
 )
 
-// proofs say until when this process may rely on its leases, by its own clocks, as in package lease: each lease counts from the sending of the
-// last statement that the server has confirmed. So a process that cannot reach the server, or was stopped, knows when others may have its jobs.
+// proofs say until when this process may rely on its leases, by its own clocks, as in package lease. Each lease counts from the moment at which the
+// last statement was sent that the server has confirmed. So a process that cannot reach the server, or was stopped, knows when others may have its
+// jobs.
 type proofs struct {
 	clock    holder.Clock
-	believed time.Duration // how long a lease is relied upon: a little less than its length, because clocks do not run equally fast
+	believed time.Duration // how long a lease is relied on: a little less than its length, because clocks do not run equally fast
 }
 
 func newProofs(ctx context.Context, lease time.Duration) proofs {
 	return proofs{holder.ClockOf(ctx), lease - lease/50}
 }
 
-// remains is how long the lease of a job may still be relied upon. A transaction in which its handler has called Complete, and which is
-// open, has its row: nobody takes the job over, although its lease cannot be renewed. So it is relied upon while the server says that the job is
-// that of this process.
+// remains returns how long the lease of a job may still be relied on. While a transaction is open in which the handler has called Complete, that
+// transaction has locked the row. So the lease cannot be renewed, but nobody can take the job over either. Then the lease is relied on as long as
+// the server keeps saying that this process has the job.
 func (p proofs) remains(it *item, now holder.Instant) time.Duration {
 	left := p.believed - now.Since(it.proof)
 	if it.shared.open.Load() > 0 {
@@ -32,14 +33,14 @@ func (p proofs) remains(it *item, now holder.Instant) time.Duration {
 // ranOut reports whether another process may have the job.
 func (p proofs) ranOut(it *item) bool { return p.remains(it, p.clock()) <= 0 }
 
-// isUnproven reports whether the lease of a job was confirmed so long ago that somebody may have stopped the job since.
+// isUnproven reports whether the lease was confirmed so long ago that somebody may have stopped the job since.
 func (c *crew) isUnproven(it *item) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.proofs.clock().Since(it.proof) > unproven
 }
 
-// proved notes that the server has confirmed the leases of jobs for their whole length, by a statement that was sent at a time.
+// proved notes that the server has confirmed these leases for their whole length. sent is when the statement was sent.
 func (c *crew) proved(list []*item, sent holder.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,14 +51,14 @@ func (c *crew) proved(list []*item, sent holder.Instant) {
 	}
 }
 
-// saw notes that the server has the job as that of this process, and could not renew its lease, because its row is locked.
+// saw notes that, by the server, this process still has the job, but its lease was not renewed because the row is locked.
 func (c *crew) saw(it *item, sent holder.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	it.seen = sent
 }
 
-// watch ends the contexts of handlers whose leases have ended. Their errors are stored if no other process has the job by then.
+// watch ends the contexts of handlers whose leases have ended. The error of such a handler is still stored if no other process has the job by then.
 func (e *engine) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, ended := e.expire()
@@ -73,12 +74,12 @@ func (e *engine) watch(ctx context.Context) {
 	}
 }
 
-// expire ends contexts, and returns when to look again and how many it has ended.
+// expire ends the contexts of handlers whose leases have ended. It returns when to look again and how many it has ended.
 func (c *crew) expire() (next time.Duration, ended int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.proofs.clock()
-	next = max(c.proofs.believed/10, time.Millisecond) // a claim may be answered late
+	next = max(c.proofs.believed/10, time.Millisecond) // look again soon even without a job that expires earlier: a claim may be answered late
 	for _, it := range c.held {
 		if it.cancel == nil || it.over || it.expired || it.shared.completed.Load() {
 			continue
@@ -94,7 +95,7 @@ func (c *crew) expire() (next time.Duration, ended int) {
 	return next, ended
 }
 
-// hasExpired reports whether the lease of a job has ended while its handler ran.
+// hasExpired reports whether the lease of a job ended while its handler ran.
 func (c *crew) hasExpired(it *item) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// cuttable returns a db whose network can be cut, and one beside it.
+// cuttable returns a db with a network that can be cut, and another one without.
 func cuttable(t *testing.T) (proxy *wiretap.Proxy, db, beside *gorm.DB) {
 	t.Helper()
 	dsn := pgtest.SchemaDSN(t)
@@ -27,7 +27,8 @@ func cuttable(t *testing.T) (proxy *wiretap.Proxy, db, beside *gorm.DB) {
 	return proxy, pgtest.Open(t, pgtest.Through(through), pgtest.Plugin(gormlock.New())), beside
 }
 
-// A handler whose worker cannot reach the server is told when its lease ends, and that it returns nil then does not complete the job.
+// If a worker cannot reach the server, the contexts of its handlers end with their leases. If a handler returns nil after that, its job is not
+// completed.
 func TestRun_tellsAHandlerThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	proxy, db, beside := cuttable(t)
@@ -97,7 +98,7 @@ func TestRun_beginsNothingAfterItsLease(t *testing.T) {
 	}, work.Lease(lease)))
 	eventually(t, "the other worker has done the rest", func() bool { return states(t, beside)["done"] == n })
 	close(others)
-	<-time.After(300 * time.Millisecond) // it would begin them now
+	<-time.After(300 * time.Millisecond) // it would wrongly begin them now
 	proxy.Admit()
 	must(t, end())
 	mu.Lock()
@@ -107,7 +108,7 @@ func TestRun_beginsNothingAfterItsLease(t *testing.T) {
 	}
 }
 
-// The machine sleeps: the wall clock says so when it wakes, and handlers are told, and nothing old begins.
+// The machine sleeps: the wall clock shows it after waking. Then the contexts of handlers end, and no old job begins.
 func TestRun_afterTheMachineSlept(t *testing.T) {
 	t.Parallel()
 	db := open(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A job is left out for a while, and longer if there are many. The log names it now and then.
+// A job is left alone for a while, and longer if there are many such jobs. The log names it rarely.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestRefusals(t *testing.T) {
 		<-time.After(asideFirst - time.Millisecond)
 		parts("")
 		<-time.After(asideEach + time.Millisecond)
-		out(" AND {ID} <> ALL('{7,9}'::bigint[])") // also when they are tried again, which is apart
+		out(" AND {ID} <> ALL('{7,9}'::bigint[])") // even while they are tried again, because that is done apart
 		parts("{7,9}")
 		r.tried(part{ids: []int64{9}}, 1, nil, 0)
 		if n := refuse(7); n != 0 {
@@ -78,7 +78,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// A job is left out for ever longer if it is refused again and again, unless it is for something that passes.
+// A job that is refused again and again is left alone for longer and longer, unless the reason is one that passes.
 func TestRefusals_getLonger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestRefusals_getLonger(t *testing.T) {
 	})
 }
 
-// A part is divided into as many as can be tried in the time that its refusal took. The larger parts come first.
+// A part is divided into as many parts as can be tried in the time of one refusal. Larger parts come first.
 func TestRefusals_divide(t *testing.T) {
 	const tryFor = 5 * time.Millisecond
 	t.Parallel()
@@ -158,8 +158,8 @@ func TestRefusals_divide(t *testing.T) {
 	}
 }
 
-// While the server accepts nothing, all that are left alone are tried as one every few seconds, and once more after it has accepted something.
-// If it refuses that, no time is spent to find out more.
+// While the server accepts nothing, all jobs that are left alone are tried as one part every few seconds, and once more after it has accepted
+// something. If it refuses that part, it is not divided.
 func TestRefusals_together(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestRefusals_together(t *testing.T) {
 		if n := early(); n != 0 { // all are tried again anyway
 			t.Errorf("%d are tried early at first", n)
 		}
-		for _, want := range []int{2, 1} { // by then the time of one is over
+		for _, want := range []int{2, 1} { // by then one of them is due
 			if in, is := r.due(); !is || in > asideFirst {
 				t.Errorf("due in %s, %t", in, is)
 			}

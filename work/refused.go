@@ -26,13 +26,13 @@ func (r *refused) left(of string) error {
 	return errors.Join(r.claim.error(of), r.promote.error(of), r.takeOver.error(of))
 }
 
-// searching reports whether there are suspects that were not tried yet, of those that may be worked on.
+// searching reports whether there are suspects that were not tried yet, among the jobs that can be worked on.
 func (r *refused) searching() bool {
 	return r.claim.searching() || r.promote.searching() || r.takeOver.searching()
 }
 
-// search is a round: it tries suspects for a while. change changes those of a part, and returns how many these were; room is for how many
-// there is room. It returns how many parts it has tried. The log names the jobs that were refused alone.
+// search runs a round: it tries suspects for a while. change changes the jobs of a part, and returns how many it has changed. room returns how many
+// jobs there is room for. search returns how many parts it has tried. The log names the jobs that were refused alone.
 func (e *engine) search(ctx context.Context, r *refusals, room func() int, change func(part []int64) (int, error)) (parts int, err error) {
 	began, found := time.Now(), map[int64]error{}
 	for r.begin(); err == nil && (parts == 0 || time.Since(began) < max(r.most, roundMost)); parts++ {
@@ -58,7 +58,7 @@ func (e *engine) search(ctx context.Context, r *refusals, room func() int, chang
 	return parts, err
 }
 
-// refuse leaves jobs alone that were found in some time, and logs which.
+// refuse leaves the found jobs alone, and logs which they are. took is how long it took to find them.
 func (e *engine) refuse(ctx context.Context, r *refusals, found map[int64]error, took time.Duration) {
 	if len(found) == 0 {
 		return
@@ -73,18 +73,18 @@ func (e *engine) refuse(ctx context.Context, r *refusals, found map[int64]error,
 	}
 }
 
-// manyJobs is a change of all jobs that a condition selects.
+// manyJobs is a change of all jobs that match a condition.
 type manyJobs struct {
 	*refusals
 	where, order string
-	change       func(ctx context.Context, these string) (int, error) // gets a query that locks jobs and returns their IDs
-	less         func(ctx context.Context, these string) (int, error) // does not write LastError; nil: nor does change
+	change       func(ctx context.Context, these string) (int, error) // its argument is a query that locks jobs and returns their IDs
+	less         func(ctx context.Context, these string) (int, error) // does not write LastError; nil: change does not write it either
 }
 
 const lockThem = " FOR NO KEY UPDATE SKIP LOCKED"
 
-// changeMany changes up to atOnce of them, without the suspects, and reports whether there may be more. If the server refuses that, they are
-// suspects.
+// changeMany changes up to atOnce of the jobs, without the suspects, and reports whether there may be more. If the server refuses the statement,
+// its jobs are suspects.
 func (e *engine) changeMany(ctx context.Context, of manyJobs) (more bool, err error) {
 	first := fmt.Sprintf("SELECT {ID} FROM {table} WHERE %s%s ORDER BY %s LIMIT %d", of.where, of.without(), of.order, atOnce) + lockThem
 	began, n := time.Now(), 0
@@ -99,15 +99,15 @@ func (e *engine) changeMany(ctx context.Context, of manyJobs) (more bool, err er
 	return n == atOnce, err
 }
 
-// suspectThese makes suspects of the jobs that a statement was about which was refused in some time. It reports whether there are any.
-// The query locks them as the statement did, so it returns none that the statement has passed over.
+// suspectThese makes suspects of the jobs of a statement that was refused, and reports whether there are any. took is how long the statement took.
+// The query locks the jobs as the statement did, so it returns none that the statement skipped.
 func (e *engine) suspectThese(ctx context.Context, r *refusals, refusal error, took time.Duration, query string, args ...any) (found bool, err error) {
 	ids, err := e.list(ctx, query, args...)
 	r.suspect(ids, refusal, took)
 	return len(ids) > 0, err
 }
 
-// changeSuspects tries the suspects among them.
+// changeSuspects tries to change the suspects among the jobs.
 func (e *engine) changeSuspects(ctx context.Context, of manyJobs) error {
 	_, err := e.search(ctx, of.refusals, func() int { return atOnce }, func(part []int64) (int, error) {
 		these := "SELECT {ID} FROM {table} WHERE " + of.where + " AND {ID} = ANY('" + array(part) + "'::bigint[])" + lockThem
@@ -126,7 +126,7 @@ func (e *engine) changeSuspects(ctx context.Context, of manyJobs) error {
 	return err
 }
 
-// array writes IDs as an array of the server.
+// array writes IDs as an array literal.
 func array(ids []int64) string {
 	var list pgarray.Array
 	for _, id := range ids {

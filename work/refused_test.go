@@ -20,7 +20,7 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// trigger is DDL by which the server refuses an update of the bad job that condition describes.
+// trigger is DDL that makes the server refuse those updates of the bad job that match condition.
 func trigger(condition, raise string) string {
 	return `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.text = 'bad' AND ` + condition + ` THEN ` + raise + `; END IF; RETURN NEW; END $$;
 		CREATE TRIGGER refuse BEFORE UPDATE ON mails FOR EACH ROW EXECUTE FUNCTION refuse()`
@@ -51,7 +51,7 @@ var spoilt = map[string]struct{ spoil, cure string }{
 	"take over":       {"UPDATE mails SET state = 'running', claimed_by = 'dead', claimed_until = now() - interval '1 minute' * (10 - id); " + trigger("NEW.state = 'ready'", raise), free},
 }
 
-// A job that the server refuses to change does not hold up others, and is named in the log, once.
+// A job that the server refuses to change does not hold up others, and is named in the log once.
 func TestRefused_othersGoOn(t *testing.T) {
 	t.Parallel()
 	for of, opts := range map[string][]work.Option{"plain": nil, "OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
@@ -80,7 +80,7 @@ func TestRefused_othersGoOn(t *testing.T) {
 					return slices.ContainsFunc(log.Lines(), func(line string) bool { return strings.Contains(line, fmt.Sprintf("jobs [%d] of mails", bad.ID)) })
 				}
 				eventually(t, "the bad one is named", named)
-				if name == "claim, trigger" { // it stays refused
+				if name == "claim, trigger" { // this one stays refused
 					must(t, work.Enqueue(db, &Mail{Text: "d"}))
 					eventually(t, "a further one is done", func() bool { return good() == 5 })
 				}
@@ -101,7 +101,7 @@ func TestRefused_othersGoOn(t *testing.T) {
 	}
 }
 
-// With OnePer a job that cannot be claimed holds up those behind it, as one does that waits to be tried again.
+// With OnePer a job that cannot be claimed holds up the later ones, like a job that waits to be tried again.
 func TestRefused_keepsTheOrderOfOnePer(t *testing.T) {
 	t.Parallel()
 	db := open(t, work.OnePer("account_id"))
@@ -151,7 +151,7 @@ func TestRefused_many(t *testing.T) {
 	}
 }
 
-// Jobs whose leases the server does not renew lose them alone, however many this process has.
+// Jobs whose leases the server does not renew are the only ones to lose them, however many jobs this process has.
 func TestRefused_renewal(t *testing.T) {
 	t.Parallel()
 	const n = 1000
@@ -188,7 +188,7 @@ func TestRefused_renewal(t *testing.T) {
 	}
 }
 
-// Outcomes that the server refuses to store do not keep the worker from its work, and are stored once it can.
+// Outcomes that the server refuses to store do not stop the worker, and are stored once that is possible.
 func TestRefused_outcomes(t *testing.T) {
 	t.Parallel()
 	const bad, good = 50, 2000
@@ -231,7 +231,7 @@ func (hiding) Initialize(db *gorm.DB) error {
 	})
 }
 
-// Jobs that a plugin hides from claims, and not from the statements that look for jobs, do not keep a worker busy.
+// A plugin hides jobs from claims, but not from the statements that look for jobs. That does not keep a worker busy.
 func TestClaims_pauseIfNothingIsClaimed(t *testing.T) {
 	t.Parallel()
 	for of, opts := range map[string][]work.Option{"plain": nil, "OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
@@ -248,7 +248,7 @@ func TestClaims_pauseIfNothingIsClaimed(t *testing.T) {
 			var done texts
 			w := worker(t, db, done.handle, append(opts, work.Workers(2))...)
 			end := start(t, w)
-			if of != "plain" { // there it waits behind those of a higher priority
+			if of != "plain" { // there the hidden job waits after those of a higher priority
 				eventually(t, "ours is done", func() bool { return states(t, beside)["done"] == 1 })
 			}
 			const while = 3 * time.Second
@@ -265,7 +265,7 @@ func TestClaims_pauseIfNothingIsClaimed(t *testing.T) {
 	}
 }
 
-// Drain tries each job once that others hide from it, however long that takes.
+// Drain tries each job that is hidden from it once, however long that takes.
 func TestDrain_slowlyAndInVain(t *testing.T) {
 	t.Parallel()
 	proxy, through := pgtest.Tap(t, pgtest.SchemaDSN(t))
@@ -276,14 +276,14 @@ func TestDrain_slowlyAndInVain(t *testing.T) {
 	w := worker(t, db, (&texts{}).handle, work.FairBy("account_id"), work.Workers(2))
 	proxy.OnQuery(func(sql string) wiretap.Action {
 		if strings.Contains(sql, "text = 'ours'") {
-			<-time.After(30 * time.Millisecond) // so a list takes longer than the time after which another is made
+			<-time.After(30 * time.Millisecond) // so that making a list takes longer than the time until the next list is due
 		}
 		return wiretap.Pass
 	})
 	drain(t, w)
 }
 
-// A renewal that the server refuses is tried again soon: what refuses it may pass before the lease ends.
+// A renewal that the server refuses is tried again soon: the reason may pass before the lease ends.
 func TestRefused_renewalIsTriedAgainSoon(t *testing.T) {
 	t.Parallel()
 	renewedAgain(t, trigger("OLD.state = 'running' AND NEW.state = 'running' AND nextval('tries') <= 5", raise))
@@ -295,7 +295,7 @@ func renewedAgain(t *testing.T, refuse string) {
 	db := open(t)
 	must(t, db.Exec("CREATE SEQUENCE tries; "+refuse).Error)
 	enqueue(t, db, "bad", "good")
-	const lease = 6 * time.Second // two tries, if each comes after a third of it
+	const lease = 6 * time.Second // leaves time for two tries if each comes after a third of it
 	w := worker(t, db, func(ctx context.Context, m *Mail) error {
 		select {
 		case <-ctx.Done():
@@ -314,7 +314,7 @@ func renewedAgain(t *testing.T, refuse string) {
 	}
 }
 
-// A trigger that waits for too long, for a lock of another, refuses its own job only.
+// A trigger that waits for a lock for too long only makes its own job fail.
 func TestRefused_waitsInATrigger(t *testing.T) {
 	t.Parallel()
 	for setting, wait := range map[string]string{"statement_timeout": "300ms", "lock_timeout": "100ms"} {
@@ -343,8 +343,8 @@ func TestRefused_waitsInATrigger(t *testing.T) {
 	}
 }
 
-// What keeps all jobs from being changed, such as a lock of the table or a right that is missing, is the fault of none: they go on once
-// that is over.
+// If something keeps all jobs from being changed, such as a lock of the table or a missing privilege, no single job is blamed. All go on once it is
+// over.
 func TestRefused_notForWhatHitsAll(t *testing.T) {
 	t.Parallel()
 	for of, opts := range map[string][]work.Option{"plain": nil, "OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
@@ -394,7 +394,7 @@ func TestRefused_notForWhatHitsAll(t *testing.T) {
 	}
 }
 
-// reader makes a role that may read the jobs, and not change them.
+// reader makes a role that may read the jobs but not change them.
 func reader(t *testing.T, db *gorm.DB) string {
 	t.Helper()
 	role := "reader_" + strings.ToLower(rand.Text())
@@ -406,7 +406,7 @@ func reader(t *testing.T, db *gorm.DB) string {
 	return role
 }
 
-// If all jobs that were tried are refused, the log does not say that others go on.
+// If all jobs that were tried are refused, the log does not say that the others go on.
 func TestRefused_all(t *testing.T) {
 	t.Parallel()
 	log := pgtest.NewLogger()

@@ -7,17 +7,16 @@ import (
 	"github.com/gormlock/gormlock/internal/pgarray"
 )
 
-// rows is the table of jobs, as this process claims them.
+// rows is the table of jobs, with statements about the claims of this process.
 type rows struct {
 	db    fresh
 	t     *table
 	owner string
 }
 
-// mine joins the rows of jobs as this process claimed them, and not as of a later claim; o has id and claim, whatever a handler
-// makes of Attempts. Rows that somebody has locked are left for later. The server finds each row by its key, whatever it believes
-// about the table: by its statistics hardly a row has this ClaimedBy, or this state, and a plan that begins with either reads all
-// of them.
+// mine joins the rows of jobs that still have the claim of this process, and not a later one. o has the columns id and claim. It does not use
+// Attempts, because a handler may change that. Rows that somebody has locked are left for later. The form of the query makes the server find each
+// row by its key. By its statistics hardly a row has this ClaimedBy, or this state, and a plan that begins with either reads all such rows.
 const mine = `, LATERAL (SELECT {ID} AS id FROM {table} AS j WHERE {ID} = o.id AND {ClaimedBy} = o.claim
 	AND {State} || '' = 'running' FOR NO KEY UPDATE SKIP LOCKED) AS t`
 
@@ -28,10 +27,10 @@ func (r rows) list(ctx context.Context, text string, args ...any) (ids []int64, 
 	return ids, err
 }
 
-// elsewhere is the state of a job that this claim does not have any more.
+// elsewhere is the state of a job that no longer belongs to this claim.
 const elsewhere = "elsewhere"
 
-// states returns the states of jobs, of those whose row is there.
+// states returns the states of those jobs whose row exists.
 func (r rows) states(ctx context.Context, list []*item) (map[int64]string, error) {
 	ids, claims := arrays(list)
 	var id int64

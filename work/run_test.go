@@ -32,7 +32,7 @@ func TestRun_endsWithinItsGrace(t *testing.T) {
 	pgtest.Await(t, "the first handler", begun)
 	over := make(chan error)
 	go func() { over <- end() }()
-	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // for a worker that would begin the next
+	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // for a worker that would wrongly begin the next
 	close(goOn)
 	if err := <-over; err != nil {
 		t.Error(err)
@@ -42,7 +42,7 @@ func TestRun_endsWithinItsGrace(t *testing.T) {
 	}
 }
 
-// A run may end while a claim is on its way: the server makes it, and nobody would hear of these jobs until their lease ends.
+// A run ends while a claim is on its way. The server executes the claim, and without care nobody would know of its jobs until their leases end.
 func TestRun_endsInTheMiddleOfAClaim(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []string{"comes", "is lost"} {
@@ -114,7 +114,7 @@ func TestRun_givesBackWhenItsGraceIsOver(t *testing.T) {
 	}
 }
 
-// listens waits until the backend of a worker, which the condition finds, listens.
+// listens waits until the backend of a worker listens. The condition finds that backend.
 func listens(t *testing.T, db *gorm.DB, condition string) {
 	t.Helper()
 	eventually(t, "the worker listens", func() bool {
@@ -128,11 +128,11 @@ func TestRun_hearsOfJobs(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	var n atomic.Int32
-	// Without being woken it would look once in an hour... and behind itself every five seconds.
+	// Without notifications it would look once an hour, and for passed jobs every five seconds.
 	w := worker(t, db, func(context.Context, *Mail) error { n.Add(1); return nil }, work.Poll(time.Hour))
 	start(t, w)
 	listens(t, db, "application_name = 'gormlock work' AND query LIKE '%LISTEN%'")
-	late := 0 // one after the other would be, without being woken; a slow machine stands still now and then
+	late := 0 // without notifications most jobs would be late; on a slow machine a few are
 	for i := range int32(20) {
 		began := time.Now()
 		must(t, db.Transaction(func(tx *gorm.DB) error {
@@ -149,7 +149,7 @@ func TestRun_hearsOfJobs(t *testing.T) {
 	}
 }
 
-// The connection that listens for all workers of a process does not depend on the pool of the worker that came first.
+// The connection that listens for all workers of a process does not depend on the pool of the first worker.
 func TestRun_hearsWithoutTheFirstPool(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -184,7 +184,7 @@ func TestRun_takesOver(t *testing.T) {
 		if attempts.Add(1) > 1 {
 			return nil
 		}
-		// The lease ends, as if no renewal had come for long.
+		// The lease ends, as if it had not been renewed for long.
 		if err := db.Exec("UPDATE mails SET claimed_until = now() - interval '1 hour'").Error; err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func TestRun_buriesTheLastAttemptOfAWorkerThatDied(t *testing.T) {
 	}
 }
 
-// All leases of a process are renewed by one statement, also of a job whose handler has locked its row for a while.
+// One statement renews all leases of a process, even while a handler has locked the row of its job.
 func TestRun_renewsLeases(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -259,7 +259,7 @@ func TestRun_renewsLeases(t *testing.T) {
 	}
 }
 
-// What becomes due is begun when it does, without polling.
+// A job begins when its RunAt comes, without polling.
 func TestRun_wakesAtTheNextRunAt(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -282,12 +282,12 @@ func TestRun_wakesAtTheNextRunAt(t *testing.T) {
 		all[i] = <-late
 	}
 	slices.Sort(all)
-	if all[len(all)/2] > 1300*time.Millisecond { // and 2.5 s if they wait for the look behind, each five seconds
+	if all[len(all)/2] > 1300*time.Millisecond { // waiting for the regular look every five seconds would take 2.5 s on average
 		t.Errorf("they began late: %s", all)
 	}
 }
 
-// Jobs that were claimed ahead of the workers are given back when handlers suddenly take their time.
+// Jobs that were claimed in advance are given back if handlers become slow.
 func TestRun_givesBackWhatItClaimedAhead(t *testing.T) {
 	t.Parallel()
 	db := open(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// A handler that saves its job after the first lease keeps the job.
+// A handler that saves its job after the end of the first lease keeps the job.
 func TestRun_aHandlerSavesItsJob(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -42,7 +42,7 @@ func TestRun_aHandlerSavesItsJob(t *testing.T) {
 	}
 }
 
-// inHandler calls try in the handler of a job, whose lease was renewed since it was claimed.
+// inHandler calls try in the handler of a job. Its lease was renewed since it was claimed.
 func inHandler(t *testing.T, db *gorm.DB, try func(m *Mail, renewed time.Time)) {
 	t.Helper()
 	enqueue(t, db, "x")
@@ -56,7 +56,7 @@ func inHandler(t *testing.T, db *gorm.DB, try func(m *Mail, renewed time.Time)) 
 	}
 }
 
-// A struct does not write the end of the lease, which the worker renews.
+// A write of a struct does not write the end of the lease, because the worker renews it.
 func TestSave_leavesTheLease(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(db *gorm.DB, m *Mail) error{
@@ -120,7 +120,7 @@ func TestSave_leavesTheLease(t *testing.T) {
 	}
 }
 
-// Who names the end of the lease writes it.
+// An update that names the end of the lease writes it.
 func TestUpdate_writesTheLeaseIfItIsNamed(t *testing.T) {
 	t.Parallel()
 	later := time.Now().Add(48 * time.Hour).Truncate(time.Second)
@@ -182,7 +182,7 @@ func TestUpdate_writesTheLeaseIfItIsNamed(t *testing.T) {
 	}
 }
 
-// A struct whose lease is another one than that of the model's struct would be left out without a word.
+// A struct with another end of the lease than the model's struct would silently be left out.
 func TestUpdates_refusesALeaseOfItsOwn(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -205,7 +205,7 @@ func TestUpdates_refusesALeaseOfItsOwn(t *testing.T) {
 	})
 }
 
-// Columns that a worker keeps and that move the version are not overwritten by a struct that is too old.
+// A struct that is too old does not overwrite columns that a worker maintains and that move the version.
 func TestSave_ofAnOldStructIsStale(t *testing.T) {
 	t.Parallel()
 	db := open(t)

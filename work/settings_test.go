@@ -22,7 +22,7 @@ type Measured struct {
 	At    time.Time
 }
 
-// A handler gets what was stored, whatever settings the server writes its texts by.
+// A handler gets what was stored, whatever text formats the server is set to.
 func TestJobs_areReadWithAnySettings(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{"extra_float_digits": "0", "DateStyle": "German", "bytea_output": "escape", "IntervalStyle": "sql_standard"} {
@@ -51,7 +51,7 @@ func TestJobs_areReadWithAnySettings(t *testing.T) {
 	}
 }
 
-// What gormlock asks for itself is read by the names that it gave, whatever the program names columns.
+// Results of gormlock's own queries are read by the names in the queries, whatever the program's naming strategy.
 func TestOwnQueries_withAnyNamingStrategy(t *testing.T) {
 	t.Parallel()
 	names := schema.NamingStrategy{NoLowerCase: true}

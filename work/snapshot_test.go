@@ -14,7 +14,7 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// A renewal of the lease changes the row behind the snapshot of a handler's transaction: the error of Complete says that, and what to do.
+// A renewal of the lease changes the row after the snapshot of a handler's transaction. The error of Complete says that, and what to do.
 func TestComplete_behindASnapshot(t *testing.T) {
 	t.Parallel()
 	db := open(t)

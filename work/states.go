@@ -29,7 +29,7 @@ func refuseState(stmt *gorm.Statement, set clause.Set) error {
 	return nil
 }
 
-// refuseNewStates refuses to insert a job that no worker would take. What was read and is upserted has a row.
+// refuseNewStates refuses to insert a job that no worker would take. An upserted job that was read has a row already.
 func refuseNewStates(stmt *gorm.Statement, upserts bool) (err error) {
 	field := stmt.Schema.FieldsByName["State"]
 	if field == nil || !statement.ChosenFor(stmt, true).Has(field.DBName) {
@@ -37,7 +37,7 @@ func refuseNewStates(stmt *gorm.Statement, upserts bool) (err error) {
 	}
 	refuse := func(state string, isNew bool) {
 		switch {
-		case err != nil || state == "": // the default of the table
+		case err != nil || state == "": // the table has a default
 		case !slices.Contains(known, state):
 			err = errUnknownState(stmt, state)
 		case isNew && state == running:
@@ -55,7 +55,7 @@ func refuseNewStates(stmt *gorm.Statement, upserts bool) (err error) {
 	return err
 }
 
-// mapsOf returns the maps of which a create makes rows.
+// mapsOf returns the maps that a create turns into rows.
 func mapsOf(dest any) []map[string]any {
 	switch of := dest.(type) {
 	case map[string]any:
@@ -73,7 +73,7 @@ func mapsOf(dest any) []map[string]any {
 // isRead reports whether a job was read from its row.
 func isRead(j *Job) bool { return j.ID != 0 && j.Version != 0 }
 
-// refuseNoStates refuses an upsert in which a job that was read has none.
+// refuseNoStates refuses an upsert of a job that was read and has no State.
 func refuseNoStates(stmt *gorm.Statement) (err error) {
 	eachJob(stmt, func(j *Job) {
 		if j.Version != 0 && j.State == "" {

@@ -16,7 +16,7 @@ import (
 
 type stateName string
 
-// updates of a job's State by its struct, and by conditions.
+// stateUpdates are updates of a job's State by its struct, and by conditions.
 func stateUpdates() map[string]func(db *gorm.DB, m *Mail, state string) error {
 	return map[string]func(db *gorm.DB, m *Mail, state string) error{
 		"Save": func(db *gorm.DB, m *Mail, state string) error { m.State = state; return db.Save(m).Error },
@@ -68,7 +68,7 @@ func stateUpdates() map[string]func(db *gorm.DB, m *Mail, state string) error {
 	}
 }
 
-// A write that gives a job a State in which no worker would ever take it is an error.
+// A write that gives a job a State with which no worker would ever take it is an error.
 func TestState_thatNoWorkerTakes(t *testing.T) {
 	t.Parallel()
 	for name, write := range stateUpdates() {
@@ -95,7 +95,7 @@ func TestState_thatNoWorkerTakes(t *testing.T) {
 	}
 }
 
-// So is one by conditions, if no worker knows the State.
+// An update by conditions is an error too if no worker knows the State.
 func TestState_unknownByConditions(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -114,7 +114,7 @@ func TestState_unknownByConditions(t *testing.T) {
 	}
 }
 
-// So is a new job in such a State. Only a worker makes one that runs.
+// A new job in such a State is an error too. Only a worker sets running.
 func TestState_ofANewJob(t *testing.T) {
 	t.Parallel()
 	for name, create := range map[string]func(db *gorm.DB, state string) error{
@@ -172,7 +172,7 @@ func TestState_ofANewJob(t *testing.T) {
 	}
 }
 
-// What leaves the State as it is, and what an operator does by conditions, is executed.
+// Writes that leave the State as it is, and an operator's updates by conditions, are executed.
 func TestState_thatStays(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]takingForm{
@@ -216,7 +216,7 @@ func TestState_thatStays(t *testing.T) {
 	}
 }
 
-// A job that runs without a lease is nobody's: a worker takes it over.
+// A job that runs without a lease belongs to nobody: a worker takes it over.
 func TestRun_takesOverWhatHasNoLease(t *testing.T) {
 	t.Parallel()
 	db := open(t)

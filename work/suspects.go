@@ -12,62 +12,61 @@ import (
 )
 
 const (
-	// asideFirst is how long a job is left alone that the server refused to change. If it is refused again then, it is left alone for twice
-	// as long, up to asideMost.
+	// asideFirst is for how long a refused job is left alone. If it is refused again, this time doubles, up to asideMost.
 	asideFirst = 4 * time.Second
 	asideMost  = 30 * time.Second
-	// asideEach and asideEachMost are by how much longer for each other one that is left alone: for asideCost times what it took to find
-	// one. Trying many again must not take all of the time.
+	// Each other job that is left alone makes that time longer, by asideCost times what it took to find one job, but at least by asideEach and at
+	// most by asideEachMost. So trying many jobs again does not take all of the time.
 	asideEach     = 10 * time.Millisecond
 	asideEachMost = 100 * time.Millisecond
 	asideCost     = 4
-	// namedAgain is when the log names such a job again.
+	// namedAgain is after how long the log names such a job again.
 	namedAgain = 10 * time.Minute
-	// roundMost is how long suspects are tried before the others have their turn. The last statement may take longer.
+	// roundMost is how long suspects are tried before the other jobs have their turn. The last statement may take longer.
 	roundMost = time.Second
 )
 
-// refusals are the jobs that the server refuses to change in one way: by a CHECK, a trigger or a policy, or because a number cannot grow.
-// One of them makes a statement about many jobs fail. So all that such a statement was about are suspects: the statements about many leave
-// them out, and they are tried apart, in ever smaller parts, until it is known which are refused alone. Those are left alone for a while,
-// and are suspects again when that is over. What is not tried in one round is in the next one.
+// refusals are the jobs that the server refuses to change in one way: by a CHECK, a trigger or a policy, or because a number cannot grow. One such
+// job makes a statement about many jobs fail. Then all jobs of the statement are suspects. Statements about many jobs leave suspects out. They are
+// tried apart, in smaller and smaller parts, until it is known which jobs are refused alone. Those are left alone for a while, and then are
+// suspects again. Parts that are not tried in one round are tried in the next.
 type refusals struct {
 	doing string        // what is refused, for people
-	most  time.Duration // of a round; 0: roundMost
-	soon  bool          // each round tries again those that were refused alone
+	most  time.Duration // how long a round may take; 0: roundMost
+	soon  bool          // each round tries the jobs again that were refused alone
 
 	mu       sync.Mutex
 	of       map[int64]refusal
-	parts    []part    // of the suspects, in the order in which they are to be tried: the larger ones first
-	together time.Time // when all that are left alone are tried as one, if any; zero: never
-	passed   bool      // the server has accepted a change since jobs were left alone last
-	others   bool      // since there are suspects
-	met      int       // how many statements about many the server has refused
-	ended    time.Time // when the last round did
+	parts    []part    // of the suspects, in the order in which they are tried: larger ones first
+	together time.Time // when all jobs that are left alone are tried as one part; zero: never
+	passed   bool      // the server has accepted a change since the last time that jobs were left alone
+	others   bool      // the server has accepted changes of other jobs since there are suspects
+	met      int       // how many statements about many jobs the server has refused
+	ended    time.Time // when the last round ended
 	took     time.Duration
 }
 
-// part are jobs that are tried in one statement.
+// part holds jobs that are tried in one statement.
 type part struct {
 	ids   []int64
-	early bool // they are left alone, and tried to see whether the server accepts them all by now
+	early bool // they are still left alone, and tried only to see whether the server accepts all of them by now
 }
 
 type refusal struct {
 	is    standing
-	out   time.Duration // for how long it is left alone
+	out   time.Duration // for how long the job is left alone
 	until time.Time     // when that ends
-	named time.Time     // in the log
+	named time.Time     // when the log last named the job
 	err   error
 }
 
-// standing is how the server takes to a job.
+// standing says whether the server accepts changes of a job.
 type standing int
 
 const (
-	accepted standing = iota // as far as is known
+	accepted standing = iota // or not known to be refused
 	suspect                  // in a part
-	aside                    // refused alone, and left alone for a while
+	aside                    // refused alone, so left alone for a while
 )
 
 // searching reports whether there are suspects that were not tried yet.
@@ -77,7 +76,7 @@ func (r *refusals) searching() bool {
 	return len(r.parts) > 0
 }
 
-// now are the jobs that statements about many leave out.
+// now returns the jobs that statements about many jobs leave out.
 func (r *refusals) now() (ids []int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +89,7 @@ func (r *refusals) now() (ids []int64) {
 	return ids
 }
 
-// rest are those of some jobs that statements about many do not leave out.
+// rest returns ids without the jobs that statements about many jobs leave out.
 func (r *refusals) rest(ids []int64) []int64 {
 	bad := r.now()
 	if len(bad) == 0 {
@@ -102,7 +101,8 @@ func (r *refusals) rest(ids []int64) []int64 {
 	})
 }
 
-// without is the condition that leaves these jobs out, for a statement that goes past GORM: gormlock remembers the texts of its conditions.
+// without is the condition that leaves these jobs out, as text for statements that bypass GORM. A GORM condition must not contain the IDs, because
+// gormlock caches the texts of conditions.
 func (r *refusals) without() string {
 	if ids := r.now(); len(ids) > 0 {
 		return " AND {ID} <> ALL('" + array(ids) + "'::bigint[])"
@@ -128,7 +128,7 @@ func (r *refusals) isAside(id int64) bool {
 	return r.of[id].is == aside
 }
 
-// pass notes that the server has changed n jobs that were no suspects.
+// pass notes that the server has changed n jobs that were not suspects.
 func (r *refusals) pass(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +137,7 @@ func (r *refusals) pass(n int) {
 	}
 }
 
-// suspect notes that the server has refused a statement about these jobs, in some time.
+// suspect notes that the server has refused a statement about these jobs, which took this long.
 func (r *refusals) suspect(ids []int64, err error, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,7 +166,7 @@ func (r *refusals) set(id int64, is standing, err error) {
 	r.of[id] = one
 }
 
-// divide makes smaller parts of one that was refused in some time.
+// divide adds smaller parts for a part that was refused. took is the duration of its statement.
 func (r *refusals) divide(ids []int64, took time.Duration) {
 	if len(ids) == 0 {
 		return
@@ -176,8 +176,9 @@ func (r *refusals) divide(ids []int64, took time.Duration) {
 	}
 }
 
-// begin begins a round: those are suspects again that were left alone for long enough, as one part, because what has cured one of them may
-// have cured all. If the server has accepted nothing since, it may refuse all jobs for a while: then the others are tried too, as another.
+// begin begins a round. Jobs that were left alone for long enough are suspects again. They are one part, because what has cured one of them may
+// have cured all. If the server has accepted nothing since, it may refuse all jobs for a while. Then the jobs that are still left alone are tried
+// too, as another part.
 func (r *refusals) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,7 +201,7 @@ func (r *refusals) begin() {
 	}
 }
 
-// again makes suspects of those that are left alone.
+// again makes suspects of jobs that are left alone.
 func (r *refusals) again(ids []int64, early bool) {
 	if len(ids) == 0 {
 		return
@@ -212,14 +213,15 @@ func (r *refusals) again(ids []int64, early bool) {
 	r.parts = append(r.parts, part{ids, early})
 }
 
-// nextTogether is when all are tried as one: again and again while the server accepts nothing, and once more after that.
+// nextTogether sets when all jobs that are left alone are tried as one part: again and again while the server accepts nothing, and once more when
+// it accepts something.
 func (r *refusals) nextTogether(now time.Time) {
 	if r.together = now.Add(asideFirst); r.passed {
 		r.together = time.Time{}
 	}
 }
 
-// hurry makes suspects of all that are left alone.
+// hurry makes suspects of all jobs that are left alone.
 func (r *refusals) hurry() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,7 +234,7 @@ func (r *refusals) hurry() {
 	r.again(all, false)
 }
 
-// due is how long it is until there is something to try, if ever.
+// due returns how long it is until there is something to try. is is false if there will be nothing.
 func (r *refusals) due() (in time.Duration, is bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -250,21 +252,21 @@ func (r *refusals) due() (in time.Duration, is bool) {
 	return max(time.Until(first), 0), is
 }
 
-// meets is how many statements about many the server has refused so far.
+// meets returns how many statements about many jobs the server has refused so far.
 func (r *refusals) meets() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.met
 }
 
-// rested reports whether the others have had as much time as the last round took.
+// rested reports whether the other jobs have had as much time as the last round took.
 func (r *refusals) rested() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return time.Since(r.ended) >= r.took
 }
 
-// next takes the next part, of at most some jobs.
+// next removes and returns the next part, or its first most jobs.
 func (r *refusals) next(most int) (next part) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -280,7 +282,7 @@ func (r *refusals) next(most int) (next part) {
 	return next
 }
 
-// tried notes how it went to change n jobs of a part, and reports whether one job alone was refused.
+// tried notes the result of changing n jobs of a part, and reports whether the part is a single job that was refused.
 func (r *refusals) tried(p part, n int, err error, took time.Duration) (found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -294,7 +296,7 @@ func (r *refusals) tried(p part, n int, err error, took time.Duration) (found bo
 			}
 		}
 		r.passed, r.others = r.passed || n > 0, r.others || n > 0
-	case sqlstate.IsOfARow(err) && p.early: // nor need the rest be tried
+	case sqlstate.IsOfARow(err) && p.early: // the other early parts need not be tried either
 		r.parts = slices.DeleteFunc(append(r.parts, p), func(p part) bool {
 			for _, id := range p.ids {
 				if p.early {
@@ -313,7 +315,7 @@ func (r *refusals) tried(p part, n int, err error, took time.Duration) (found bo
 	return false
 }
 
-// add leaves jobs alone that were found in some time, and returns those that the log is to name.
+// add leaves found jobs alone, and returns those that the log is to name. took is how long it took to find them.
 func (r *refusals) add(found map[int64]error, took time.Duration) (news []int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

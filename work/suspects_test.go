@@ -17,11 +17,11 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// limit is the lock_timeout of a worker whose jobs meet a lock in a trigger.
+// limit is the lock_timeout of a worker that has jobs for which a trigger waits for a lock.
 const limit = time.Second
 
-// waiting is a table of n jobs. A trigger waits for a lock for bad ones of them, before a change that condition describes. The
-// lock is held until free is called.
+// waiting returns a table of n jobs. For bad of them, a trigger waits for a lock before a change that matches condition. The lock is held until
+// free is called.
 func waiting(t *testing.T, n, bad int, condition string, opts ...work.Option) (db, beside *gorm.DB, free func()) {
 	t.Helper()
 	dsn := pgtest.SchemaDSN(t)
@@ -36,14 +36,14 @@ func waiting(t *testing.T, n, bad int, condition string, opts ...work.Option) (d
 	return db, beside, func() { must(t, locker.Rollback().Error) }
 }
 
-// waits is how often the trigger of a table has waited.
+// waits returns how often the trigger of a table has waited.
 func waits(t *testing.T, db *gorm.DB) (n int) {
 	t.Helper()
 	must(t, db.Raw("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM waits").Scan(&n).Error)
 	return n
 }
 
-// Jobs for which a trigger waits until the server gives up do not hold up the others for long, and those that come later hardly at all.
+// Jobs for which a trigger waits until a timeout do not hold up the others for long, and later jobs hardly at all.
 func TestSuspects_waitUntilATimeout(t *testing.T) {
 	t.Parallel()
 	const n = 200
@@ -89,7 +89,7 @@ func TestSuspects_waitUntilATimeout(t *testing.T) {
 	}
 }
 
-// The leases of the others are renewed, even if those that cannot be renewed cost a twelfth of a lease each.
+// The other leases are renewed, even if each lease that cannot be renewed costs a twelfth of its length.
 func TestSuspects_leases(t *testing.T) {
 	t.Parallel()
 	const n = 200
@@ -131,7 +131,7 @@ func TestSuspects_leases(t *testing.T) {
 	}
 }
 
-// A trigger that refuses whole statements is nobody's fault. Once it is cured all go on within about five seconds, however long that took.
+// If a trigger refuses whole statements, no job is blamed. After the cure all go on within about five seconds, however long it lasted.
 func TestSuspects_goOnAfterACure(t *testing.T) {
 	t.Parallel()
 	const n = 100
@@ -164,7 +164,7 @@ func TestSuspects_goOnAfterACure(t *testing.T) {
 	}
 }
 
-// Drain ends if the server refuses to store how a job has ended, and says which job that is.
+// If the server refuses to store how a job has ended, Drain ends and names that job.
 func TestDrain_namesWhatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -183,7 +183,7 @@ func TestDrain_namesWhatCannotBeStored(t *testing.T) {
 	}
 }
 
-// If the text of an error is what the server refuses, the outcome is stored with as much of it as is accepted, and the log has the text.
+// If the server refuses the text of an error, the outcome is stored with as much of the text as the server accepts, and the log has all of it.
 func TestLastError_thatIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]struct{ spoil, want string }{
@@ -223,7 +223,7 @@ func TestLastError_thatIsRefused(t *testing.T) {
 	}
 }
 
-// A job of a worker that died is taken over, if the server refuses the text that says so. The log says that too.
+// The job of a dead worker is taken over even if the server refuses the text that says so. The log says that too.
 func TestTakeOver_withoutItsText(t *testing.T) {
 	t.Parallel()
 	log := pgtest.NewLogger()
@@ -243,7 +243,7 @@ func TestTakeOver_withoutItsText(t *testing.T) {
 	}
 }
 
-// Jobs that were claimed together with one that is refused do not wait for all that can be claimed meanwhile.
+// Jobs that were claimed together with a refused one do not wait for everything else that can be claimed.
 func TestSuspects_doNotWaitForABacklog(t *testing.T) {
 	t.Parallel()
 	const n = 3000
@@ -276,7 +276,7 @@ func TestSuspects_doNotWaitForABacklog(t *testing.T) {
 	}
 }
 
-// Jobs that the server accepts again take turns with those of a higher priority, however few can be claimed at once.
+// Jobs that the server accepts again take turns with those of a higher priority, even if few can be claimed at once.
 func TestSuspects_takeTurns(t *testing.T) {
 	t.Parallel()
 	for of, opts := range map[string][]work.Option{"plain": nil, "FairBy": {work.FairBy("account_id")}} {

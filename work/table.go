@@ -23,16 +23,16 @@ type table struct {
 	name   string // for people
 	quoted string
 	fields *schema.Schema
-	pairs  []string // of names in texts and what they stand for, without {live}
+	pairs  []string // names in texts, each followed by its replacement, without {live}
 	names  *strings.Replacer
-	hidden []jobmark.Hidden // what leaves rows out of queries
-	denied error            // what a field says of queries under this context, see allowed
+	hidden []jobmark.Hidden // fields that hide rows from queries
+	denied error            // the error of a field that refuses queries in this context, see allowed
 	one    string           // the column of OnePer, quoted, or ""
 	fair   string           // the column of FairBy, quoted, or ""
 	want   []index
 }
 
-// index is one that claims need.
+// index is an index that claims need.
 type index struct {
 	name   string
 	unique bool
@@ -64,7 +64,7 @@ func tableOf(db *gorm.DB, model any) (*table, error) {
 	return t.under(db)
 }
 
-// tableOfAll returns the table with all its rows. It is the same for each call.
+// tableOfAll returns the table with all its rows. It does not depend on the context.
 func tableOfAll(db *gorm.DB, model any) (*table, error) {
 	if _, err := jobIn(model); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func tableOfAll(db *gorm.DB, model any) (*table, error) {
 	return t, nil
 }
 
-// mustOwnItsFields refuses a model of which a field has the name or the column of a field of Job: workers would read and write it.
+// mustOwnItsFields refuses a model with a field that has the name or the column of a field of Job: workers would read and write that one.
 func mustOwnItsFields(stmt *gorm.Statement, s *schema.Schema) error {
 	row := reflect.New(s.ModelType)
 	its, err := jobIn(row.Interface())
@@ -163,7 +163,7 @@ func (t *table) option(name, column string) (string, error) {
 	return t.sql("{" + f.Name + "}"), nil
 }
 
-// index returns the name of an index of the table. PostgreSQL would cut a name that is too long.
+// index returns the name of an index of the table. It shortens a name that PostgreSQL would cut.
 func (t *table) index(of string) string {
 	name := t.name[strings.LastIndexByte(t.name, '.')+1:] + "_work_" + of
 	if len(name) > 63 {
@@ -176,17 +176,17 @@ func (t *table) index(of string) string {
 	return name
 }
 
-// sql puts names into a text: {Queue} is the column of that field of Job, {table} the table, and {live} a condition that
-// leaves out the rows that queries do not find, such as soft-deleted ones. The table may have any name. So each WITH in a text is named gormlock_ and more, and
+// sql replaces names in a text: {Queue} is the column of that field of Job, {table} the table, and {live} a condition that excludes the rows that
+// queries do not find, such as soft-deleted ones. The table can have any name. So each WITH in a text has a name that begins with gormlock_, and
 // {table} has an alias wherever the text has other aliases.
 func (t *table) sql(text string) string { return t.names.Replace(text) }
 
-// waiting is the condition that a job is neither claimed nor finished. Its index has no entry for a claimed one: of a value at most one
-// job runs, which another index finds.
+// waiting is the condition that a job is neither claimed nor finished. Its index has no entries for running jobs: at most one job of a value runs,
+// and another index finds it.
 func (t *table) waiting() string { return t.sql("{State} IN ('ready', 'later')") }
 
-// after is the ID of the job of OnePer that comes next when the job of the row t, which runs, has ended. It does not look for an older
-// one, which was committed late or is requeued: the next list has it.
+// after is the ID of the job of OnePer that comes next when the job of the row t, which runs, has ended. It does not look for an older job that was
+// committed late or is requeued: the next list has that one.
 func (t *table) after() string {
 	if t.one == "" {
 		return "NULL::bigint"
@@ -196,7 +196,7 @@ func (t *table) after() string {
 
 func (t *table) column(field string) string { return t.fields.LookUpField(field).DBName }
 
-// invalid is behind the names of indexes that the server does not use.
+// invalid follows the names of indexes that the server does not use.
 const invalid = " (invalid)"
 
 // check returns an error that says what the database lacks.
@@ -263,8 +263,8 @@ func (t *table) check(db *gorm.DB) error {
 	return err
 }
 
-// refuseComposite refuses OnePer and FairBy of a column of a composite type: a row of which some columns are NULL is neither NULL nor NOT
-// NULL, so its jobs would be left out.
+// refuseComposite refuses OnePer and FairBy of a column of a composite type. A composite value with some NULL fields is neither NULL nor NOT NULL,
+// so its jobs would be left out.
 func (t *table) refuseComposite(db *gorm.DB) error {
 	var composite []string
 	err := db.Raw(`SELECT a.attname FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid

@@ -23,7 +23,7 @@ func runsElsewhere(t *testing.T, db *gorm.DB) *Mail {
 
 type takingForm func(db *gorm.DB, m *Mail) error
 
-// forget makes the struct look like one of a job that does not run.
+// forget makes the struct look like that of a job that does not run.
 func forget(m *Mail, state string) *Mail {
 	m.State, m.ClaimedUntil = state, nil
 	return m
@@ -202,14 +202,14 @@ func takingForms() map[string]takingForm {
 	}
 }
 
-// Post is what has jobs.
+// Post has jobs.
 type Post struct {
 	ID    int64
 	Mails []Mail `gorm:"foreignKey:AccountID"`
 }
 
-// No write of a struct makes another State of a job that another process runs: it would be handed out once more. The server judges it, whatever
-// the struct holds.
+// No write of a struct changes the State of a job that another process runs: the job would be handed out again. The server decides, whatever the
+// struct holds.
 func TestState_ofAJobThatRunsElsewhere(t *testing.T) {
 	t.Parallel()
 	for name, write := range takingForms() {
@@ -237,7 +237,7 @@ func stays(t *testing.T, db *gorm.DB, was *Mail) {
 	}
 }
 
-// So it is if GORM saves the job with something else, and if the program ignores the error in its transaction.
+// The same holds if GORM saves the job along with something else, and if the program ignores the error in its transaction.
 func TestState_ofAJobThatRunsElsewhere_besides(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]takingForm{
@@ -277,7 +277,7 @@ func TestState_ofAJobThatRunsElsewhere_besides(t *testing.T) {
 	}
 }
 
-// What leaves the State as it is works on with a job that runs, and what changes it with one that does not.
+// Writes that leave the State as it is work for a running job, and writes that change it work for a job that does not run.
 func TestState_writesThatGoOn(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]takingForm{
@@ -344,7 +344,7 @@ func giveBack(db *gorm.DB, m *Mail) {
 	db.First(m, m.ID)
 }
 
-// A struct that is older than its row is stale, whatever its State, and one whose own conditions do not hold writes nothing.
+// A struct that is older than its row is stale, whatever its State. If its own conditions do not hold, nothing is written.
 func TestState_ofAnOldStruct(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -365,7 +365,7 @@ func TestState_ofAnOldStruct(t *testing.T) {
 	stays(t, db, was)
 }
 
-// A write that would leave a job without a State is an error, whether it runs or not: no worker would take it.
+// A write that would leave a job without a State is an error, whether it runs or not, because no worker would take it.
 func TestState_none(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]takingForm{
@@ -388,7 +388,7 @@ func TestState_none(t *testing.T) {
 	}
 }
 
-// Two handlers do not run one job at once because a third writes its struct meanwhile, in its own process.
+// One job does not run in two handlers at once because a third handler writes its struct meanwhile, in its own process.
 func TestRun_anothersSave(t *testing.T) {
 	t.Parallel()
 	db := open(t)

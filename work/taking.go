@@ -14,7 +14,7 @@ import (
 
 func init() { install.JobOf, install.RefuseJob = jobOf, refuseJob }
 
-// completes is the setting of the statement by which Complete completes a job.
+// completes is a setting that marks the statement with which Complete completes a job.
 const completes = "gormlock:completes"
 
 var jobType = reflect.TypeFor[isJob]()
@@ -24,7 +24,8 @@ var kept = []string{"State", "Attempts", "ClaimedBy", "ClaimedUntil", "LastError
 
 func isJobs(s *schema.Schema) bool { return reflect.PointerTo(s.ModelType).Implements(jobType) }
 
-// jobOf says what a statement leaves as it is in the row of a job that runs. It is nil for what is no job, and for the statement of Complete.
+// jobOf says which columns a statement must leave as they are in the row of a running job. It is nil if the model is not a job, and for the
+// statement of Complete.
 func jobOf(stmt *gorm.Statement) *install.Job {
 	if _, own := stmt.Settings.Load(completes); own || !isJobs(stmt.Schema) || !statement.IsPostgres(stmt.DB) {
 		return nil
@@ -42,7 +43,7 @@ func jobOf(stmt *gorm.Statement) *install.Job {
 	}}
 }
 
-// refuseJob refuses a write that no row of a job may get: an upsert of what a worker keeps, and a State that no worker knows.
+// refuseJob refuses writes that are never right for a job: an upsert of columns that a worker maintains, and a State that no worker knows.
 func refuseJob(stmt *gorm.Statement) error {
 	if !isJobs(stmt.Schema) {
 		return nil
@@ -56,7 +57,7 @@ func refuseJob(stmt *gorm.Statement) error {
 	}
 	chosen := statement.ChosenFor(stmt, false)
 	writes := writesOf(conflict, stmt.Schema, func(f *schema.Field) bool { return chosen.Has(f.DBName) })
-	// A struct that was read, and those of a Save of a slice and of associations that are saved whole, are compared with their rows.
+	// Other code compares these with their rows: structs that were read, a Save of a slice, and associations that are saved whole.
 	if _, saves := stmt.Settings.Load("gorm:update_track_time"); (saves || allRead(stmt)) && len(conflict.Where.Exprs) == 0 {
 		if writes("State") {
 			return refuseNoStates(stmt)
@@ -66,7 +67,7 @@ func refuseJob(stmt *gorm.Statement) error {
 	return refuseKept("an upsert", writes)
 }
 
-// writesOf tells which fields an upsert writes in a row that it finds.
+// writesOf returns a function that reports whether an upsert writes a field of a row that it finds.
 func writesOf(conflict clause.OnConflict, s *schema.Schema, chosen func(*schema.Field) bool) func(field string) bool {
 	return func(name string) bool {
 		field := s.LookUpField(name)
@@ -75,7 +76,7 @@ func writesOf(conflict clause.OnConflict, s *schema.Schema, chosen func(*schema.
 	}
 }
 
-// refuseKept refuses an upsert that writes what workers keep: the job that it finds may run, and would be handed out once more.
+// refuseKept refuses an upsert that writes columns that workers maintain: the job that it finds may run, and would be handed out again.
 func refuseKept(call string, writes func(field string) bool) error {
 	for _, name := range kept {
 		if writes(name) {

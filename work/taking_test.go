@@ -12,7 +12,8 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// No write of its struct takes a job from the worker that runs it: it would be handed out once more, while its handler runs, or never again.
+// No write of its struct takes a job from the worker that runs it. Otherwise the job would be handed out again while its handler runs, or never
+// again.
 func TestState_ofAJobThatRuns(t *testing.T) {
 	t.Parallel()
 	onKey := []clause.Column{{Name: "id"}}
@@ -90,7 +91,7 @@ func TestState_ofAJobThatRuns(t *testing.T) {
 	}
 }
 
-// The state of a job that does not run, and any state by conditions alone, is the program's to write.
+// A program may write the State of a job that does not run, and any State by conditions alone.
 func TestState_thatMayBeWritten(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -105,7 +106,7 @@ func TestState_thatMayBeWritten(t *testing.T) {
 	must(t, db.Clauses(clause.OnConflict{UpdateAll: true}).Create(reload(t, db, m.ID)).Error)
 }
 
-// What a handler writes of its job besides is written, also after Complete.
+// A handler can write the other fields of its job, even after Complete.
 func TestState_thatIsNotWritten(t *testing.T) {
 	t.Parallel()
 	db := open(t)

@@ -27,11 +27,11 @@ import (
 // tortureDSN makes the test binary a process of workers.
 const tortureDSN = "GORMLOCK_WORK_TORTURE"
 
-// tortureConns is fewer than the workers of a process: their pool is full all the time.
+// tortureConns is less than the number of workers of a process, so their pool is full all the time.
 const tortureConns = 5
 
-// window is how long younger jobs may go before an older one that was committed late, or requeued: until a worker looks, and
-// some for a slow machine.
+// window is how long younger jobs may overtake an older one that was committed late, or requeued: until a worker looks, and some for a slow
+// machine.
 const window = 8 * time.Second
 
 // tortured works until it is asked to end. A job has one effect, a row that is stored with its completion, unless its ID is
@@ -89,7 +89,7 @@ type tormented struct {
 	all    []*exec.Cmd
 	errors []*bytes.Buffer
 	done   map[string]int
-	late   map[string]time.Time // when batches that were committed late were
+	late   map[string]time.Time // when batches were committed late
 }
 
 func (s *tormented) start(i int) {
@@ -106,8 +106,8 @@ func (s *tormented) kill(i int) {
 	_ = s.all[i].Wait()
 }
 
-// TestTorture: 4 processes work on jobs while they are killed, stopped for longer than a lease, lose their backends, their
-// pooler and the server. Every job is done once, with one effect, and those of one account one at a time and in their order.
+// TestTorture: 4 processes work on jobs while they are killed, stopped for longer than a lease, and lose their backends, their pooler and the
+// server. Every job is done once, with one effect. Jobs of one account are done one at a time and in order.
 func TestTorture(t *testing.T) {
 	t.Parallel()
 	lasts, jobs := 8*time.Second, 1500
@@ -169,7 +169,7 @@ func TestTorture(t *testing.T) {
 	s.judge(db)
 }
 
-// enqueueSome enqueues jobs in a transaction. What it says of an error is what the server knows.
+// enqueueSome enqueues jobs in a transaction. After an error it asks the server whether they were committed.
 func enqueueSome(db *gorm.DB, from int) (n int, err error) {
 	batch := fmt.Sprint("batch ", from, rand.Int())
 	boom := errors.New("never to be seen")
@@ -195,7 +195,7 @@ func enqueueSome(db *gorm.DB, from int) (n int, err error) {
 	if err == nil {
 		return 10, nil
 	}
-	for { // whether it was committed
+	for { // until it is known whether it was committed
 		var there int64
 		if failed := db.Model(&Mail{}).Where("text = ?", batch).Count(&there).Error; failed == nil {
 			if there > 0 {
@@ -277,7 +277,7 @@ func (s *tormented) torment(db *gorm.DB, server *pgserver.Server, pooler *pgtest
 	}
 }
 
-// judge counts jobs and effects, and replays what has happened to each account with a model of a queue.
+// judge counts jobs and effects, and replays what has happened to each account on a model of a queue.
 func (s *tormented) judge(db *gorm.DB) {
 	s.t.Helper()
 	var facts struct{ Jobs, Effects, Jobless, Doubled, Attempts, Late, Done int }
@@ -315,7 +315,7 @@ type step struct {
 	At               time.Time
 }
 
-// arrival is when a job could be claimed first, and whether that was after younger ones.
+// arrival is when a job could first be claimed, and whether that was after younger ones.
 type arrival struct {
 	at   time.Time
 	late bool
@@ -323,7 +323,7 @@ type arrival struct {
 
 // account is the model of the jobs of one account.
 type account struct {
-	open    map[int64]arrival // what is neither done nor dead
+	open    map[int64]arrival // jobs that are neither done nor dead
 	running int64
 	died    map[int64]bool
 }

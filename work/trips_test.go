@@ -16,7 +16,7 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// Claims come for all free workers at once, the ends of one moment travel together, and one statement renews all leases.
+// One statement claims jobs for all free workers, one stores all outcomes of a moment, and one renews all leases.
 func TestDrain_needsHalfARoundTripAJob(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]work.Option{"plain": nil, "OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
@@ -50,8 +50,8 @@ func (c *claims) Observe(_ context.Context, e observe.Event) {
 	}
 }
 
-// Whoever has one job beside another's backlog has it begun within two claims after the worker has heard of his commit. A list
-// is made anew when that takes less than a fifth of the time, so each newcomer comes after a pause.
+// A job of another account than the one with the backlog begins within two claims after the worker was notified of its commit. A new list is made
+// when that takes less than a fifth of the time, so each newcomer comes after a pause.
 func TestFairBy_aNewcomerIsInTheSecondClaim(t *testing.T) {
 	t.Parallel()
 	db := open(t, work.FairBy("account_id"))
@@ -77,7 +77,7 @@ func TestFairBy_aNewcomerIsInTheSecondClaim(t *testing.T) {
 	for range newcomers {
 		pause.Lock()
 		must(t, db.Transaction(func(tx *gorm.DB) error { return work.Enqueue(tx, of(2, "b")) }))
-		time.Sleep(700 * time.Millisecond) //nolint:forbidigo // the pause, in which the worker hears of it
+		time.Sleep(700 * time.Millisecond) //nolint:forbidigo // the pause, in which the worker is notified
 		before := made.Load()
 		pause.Unlock()
 		select {
@@ -96,14 +96,14 @@ func TestFairBy_aNewcomerIsInTheSecondClaim(t *testing.T) {
 	}
 }
 
-// Enqueue in a transaction does what Create does, and notes where the job is. It is not parallel: it counts allocations.
+// Enqueue in a transaction does what Create does, and notes where the job is. It is not parallel, because it counts allocations.
 func TestEnqueue_allocatesHardlyMoreThanCreate(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
 	db := open(t)
 	count := func(insert func(tx *gorm.DB) error) float64 {
 		return testing.AllocsPerRun(50, func() {
 			tx := db.Begin()
 			must(t, insert(tx))
-			must(t, tx.Rollback().Error) // so nothing is announced
+			must(t, tx.Rollback().Error) // so that nothing is announced
 		})
 	}
 	create := count(func(tx *gorm.DB) error { return tx.Create(&Mail{Text: "x"}).Error })

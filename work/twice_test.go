@@ -12,7 +12,8 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// A job is freed while its handler runs, and the same process claims it again: the first handler is told at once, and its result does not count.
+// A job is freed while its handler runs, and the same process claims it again: the context of the first handler ends at once, and its result does
+// not count.
 func TestRun_tellsAHandlerWhoseJobIsClaimedAgain(t *testing.T) {
 	t.Parallel()
 	for how, free := range map[string]func(db *gorm.DB, id int64) error{
@@ -58,7 +59,7 @@ func TestRun_tellsAHandlerWhoseJobIsClaimedAgain(t *testing.T) {
 				if err := <-told; !errors.Is(err, work.ErrTakenOver) {
 					t.Errorf("the cause is %v", err)
 				}
-				must(t, work.Enqueue(db, &Mail{Text: "behind it"})) // once the first has ended
+				must(t, work.Enqueue(db, &Mail{Text: "behind it"})) // runs once the first has ended
 				eventually(t, "the third attempt", func() bool { return attempts.Load() == 3 })
 				if m := reload(t, db, mail.ID); m.State != "running" || ctx.Err() != nil {
 					t.Errorf("%s, %v", m.State, context.Cause(ctx))

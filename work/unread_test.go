@@ -16,7 +16,7 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// Note is a job some of whose rows cannot be read.
+// Note is a job. Some of its rows cannot be read.
 type Note struct {
 	work.Job
 	Text string
@@ -24,7 +24,7 @@ type Note struct {
 	Word Word
 }
 
-// Word reads itself.
+// Word has its own Scan.
 type Word string
 
 func (w *Word) Scan(value any) error {
@@ -100,7 +100,7 @@ func checkNotes(t *testing.T, db *gorm.DB, state string) {
 	}
 }
 
-// A job whose row cannot be read fails alone. Those that were claimed together with it run.
+// A job whose row cannot be read fails alone. The jobs that were claimed together with it run.
 func TestDrain_aRowThatCannotBeReadFailsAlone(t *testing.T) {
 	t.Parallel()
 	for text := range unreadable {
@@ -128,7 +128,7 @@ func TestDrain_aRowThatCannotBeReadFailsAlone(t *testing.T) {
 	}
 }
 
-// Several such rows of one claim, among many, on a worker that goes on. A handler may complete and save its job as ever.
+// One claim has several such rows, among many others, on a worker that goes on. A handler can still complete and save its job.
 func TestRun_severalRowsCannotBeRead(t *testing.T) {
 	t.Parallel()
 	db := openNotes(t)

@@ -13,14 +13,14 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// Parcel is a job of which there is one for each code.
+// Parcel is a job that exists once for each code.
 type Parcel struct {
 	work.Job
 	Code string `gorm:"uniqueIndex"`
 	Text string
 }
 
-// Enqueue with an upsert leaves what workers keep as it is: the job that is there may run.
+// Enqueue with an upsert does not change the columns that workers maintain: the existing job may run.
 func TestEnqueue_upsert(t *testing.T) {
 	t.Parallel()
 	on := func(c clause.OnConflict) clause.OnConflict {

@@ -36,8 +36,8 @@ type Worker[T any] struct {
 // completes the job in a transaction. A panic counts as an error. The context of handle ends when the job was taken
 // over or may be, because its lease could not be renewed, or when the worker ends and its [Grace] is over.
 //
-// It refuses what cannot work: a bad option, a model without [Job] or one that cannot be claimed, a table that lacks a column or an index,
-// and a db with conditions, clauses or scopes, which the worker would drop.
+// New returns an error for everything that cannot work: a bad option, a model without [Job] or one that cannot be claimed, a table that lacks a
+// column or an index, and a db with conditions, clauses or scopes, which the worker would drop.
 func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opts ...Option) (*Worker[T], error) {
 	if err := install.Usable(db); err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opt
 	if err := mustBeBare(db, "New", "give it the db that gorm.Open returned; a worker takes all jobs of a table, or those of its Queues"); err != nil {
 		return nil, err
 	}
-	db = statement.Beside(db).Session(&gorm.Session{Context: db.Statement.Context}) // has its own Statement and Config
-	// What GORM makes of an error says neither its code nor where it occurred.
+	db = statement.Beside(db).Session(&gorm.Session{Context: db.Statement.Context}) // a Statement and Config of its own
+	// GORM's translated errors lack the code of the error and where it occurred.
 	db.TranslateError = false
 	t, err := tableOf(db, new(T))
 	if err != nil {
@@ -78,7 +78,7 @@ func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opt
 	if _, err := gormlock.Claim[T](db.Session(&gorm.Session{DryRun: true}), 1, map[string]any{t.column("State"): running}); err != nil {
 		return nil, fmt.Errorf("gormlock: work: no worker can claim a job of %s: %w", t.fields.Name, err)
 	}
-	planned, err := freshOver(db.Statement.Context, pool)
+	planned, err := freshOver(db.Statement.Context, journal.PoolOver(db, pool))
 	if err != nil {
 		return nil, err
 	}
@@ -117,9 +117,9 @@ func (w *Worker[T]) Run(ctx context.Context) error {
 }
 
 // Drain works until nothing is ready, and returns how many attempts it has made. Jobs that are tried again later, and
-// jobs with a RunAt in the future, stay. So do jobs that the server refuses to change, and those whose outcome it refuses
-// to store, which run again when their leases end; the error names them. Use it in tests, and in programs that are
-// started now and then. When ctx ends it returns the error of ctx, and ends as [Worker.Run] does.
+// jobs with a RunAt in the future, stay. So do jobs that the server refuses to change. If the server refuses to store the outcome of a job,
+// the job runs again when its lease ends. The error names both kinds. Use Drain in tests, and in programs that are
+// started now and then. When ctx ends, it returns the error of ctx, and ends as [Worker.Run] does.
 func (w *Worker[T]) Drain(ctx context.Context) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -200,7 +200,7 @@ func (w *Worker[T]) claim(ctx context.Context, e *engine, n int, scope func(*gor
 	return items, nil
 }
 
-// claimRows claims and reads rows, for a lease from now on. A panic of code that reads them, such as AfterFind, is an error.
+// claimRows claims and reads rows, with a lease that begins now. If code that reads them panics, such as AfterFind, that is an error.
 func (w *Worker[T]) claimRows(ctx context.Context, n int, assign map[string]any, scope func(*gorm.DB) *gorm.DB) (rows []T, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -212,8 +212,8 @@ func (w *Worker[T]) claimRows(ctx context.Context, n int, assign map[string]any,
 	return rows, sound.Error(err)
 }
 
-// claimAlone looks for the jobs of a claim that has failed. If its statement was executed, one of its rows cannot be read,
-// and the error does not say which. So each handler reads its own row, and only the job of that one fails.
+// claimAlone looks for the jobs of a claim that has failed. If the server executed its statement, one of its rows cannot be read, and the error
+// does not say which. So each handler reads its own row, and only the job of the bad row fails.
 func (w *Worker[T]) claimAlone(ctx context.Context, e *engine, read int, err error) ([]*item, error) {
 	if read == 0 && (sqlstate.Of(err) != "" || pgconn.SafeToRetry(err)) {
 		return nil, err
@@ -233,8 +233,8 @@ func (w *Worker[T]) claimAlone(ctx context.Context, e *engine, read int, err err
 	return items, nil
 }
 
-// handleAlone reads the row of a job, if it is still that of this process, and handles it. It reads as a claim does: GORM cannot close the rows of a query when a
-// [database/sql.Scanner] panics.
+// handleAlone reads the row of a job, if this process still has it, and handles the job. It reads the row with a statement that claims: GORM cannot
+// close the rows of a query if a [database/sql.Scanner] panics.
 func (w *Worker[T]) handleAlone(ctx context.Context, e *engine, it *item) error {
 	sent := e.proofs.clock()
 	rows, err := w.claimRows(ctx, 1, map[string]any{}, func(q *gorm.DB) *gorm.DB {
@@ -262,7 +262,7 @@ func (e *engine) start() {
 func (e *engine) listen(ctx context.Context) {
 	ear := &ear{db: e.db.DB, table: e.t.quoted, wake: e.wake, report: func(err error) {
 		switch {
-		case ctx.Err() != nil: // it ends
+		case ctx.Err() != nil: // the run ends
 		case err == nil:
 			e.log(ctx, "gormlock: work: workers of %s are notified of new jobs again", e.t.name)
 		case errors.Is(err, errNoListen):

@@ -20,12 +20,12 @@ var costs = []struct{ label, benchmark, unit string }{
 	{"work.Enqueue", "WorkEnqueue", "ratio"},
 }
 
-// cost is one bar: times, the same by hand being 1.
+// cost is one bar. The same work by hand is 1.
 type cost struct {
 	label           string
 	time            float64
-	first, third    float64 // quartiles, 0 where there are none
-	bound           float64 // the target, 0 where there is none
+	first, third    float64 // quartiles, 0 if there are none
+	bound           float64 // the target, 0 if there is none
 	met             bool
 	measured, aside string
 }
@@ -66,7 +66,7 @@ func rowOf(benchmark, unit string) row {
 	panic("no row has " + benchmark + " " + unit)
 }
 
-// costPlot draws what gormlock costs beside the same by hand; nothing where less than two were measured.
+// costPlot draws what gormlock costs compared with the same by hand, or nothing if less than two were measured.
 func costPlot(found measured) string {
 	all := costsOf(found)
 	if len(all) < 2 {

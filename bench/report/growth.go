@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// grows is what docs/scale.md says of one thing: how often it is done in a second with the least of something, and how many
-// times that with more.
+// grows is a row of docs/scale.md: how often something is done per second at the smallest size, and the ratios at larger sizes.
 type grows struct {
 	what, benchmark string
 	name            string // of its units: name=1/s, name=8-x
@@ -29,7 +28,7 @@ var bySize = []grows{
 	{"session locks taken and given back by 8 goroutines, by those that the manager holds", "Scale/sessionlocks", "held", []float64{1, 100, 1000, 5000, 10_000}},
 }
 
-// rates are the rate with the least, and the ratios with more; ok is false where one of them was not measured.
+// rates are the rate at the smallest size, and the ratios at larger ones. ok is false if one of them was not measured.
 func (g grows) rates(found measured) (first float64, more []float64, ok bool) {
 	unit := func(n float64, kind string) string { return fmt.Sprintf("%s=%.0f%s", g.name, n, kind) }
 	if first, ok = found.of(g.benchmark, unit(g.sizes[0], "/s")); !ok {
@@ -45,7 +44,7 @@ func (g grows) rates(found measured) (first float64, more []float64, ok bool) {
 	return first, more, true
 }
 
-// growth are the tables of docs/scale.md; nothing where a value is missing.
+// growth returns the tables of docs/scale.md, or "" if a value is missing.
 func growth(found measured) string {
 	clients := [][]string{{"In a second", "1 client", "8 clients", "64 clients"}}
 	for _, g := range byClients {
@@ -71,7 +70,7 @@ func growth(found measured) string {
 		machine(), markdown(clients), markdown(sizes))
 }
 
-// times is a ratio with one digit behind the point, from ten on with none.
+// times is a ratio with one decimal, or with none from ten on.
 func times(ratio float64) string {
 	if ratio >= 10 {
 		return fmt.Sprintf("%.0f ×", ratio)

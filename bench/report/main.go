@@ -1,5 +1,5 @@
-// Command report runs the benchmarks, prints one table of what they measured beside its targets, and writes it to
-// docs/benchmarks.md with plots, where gormlock is behind to docs/comparison.md, and how speed grows to docs/scale.md.
+// Command report runs the benchmarks, prints one table of the results with their targets, and writes it to docs/benchmarks.md with plots. It writes
+// the rows in which gormlock is slower to docs/comparison.md, and how speed grows to docs/scale.md.
 //
 //	make bench                                                    # all, and keep what they print in .bin/bench.txt
 //	make bench BENCHFLAGS='-bench Lease'                          # some: nothing is written
@@ -67,8 +67,8 @@ func run(in, keep, docs, pattern string) error {
 	return write(docs, found)
 }
 
-// benchmarks runs them, shows what they say as they say it, and returns it after what was there before. It keeps all of
-// it in a file as it goes, so that half an hour's run that fails at its end is not lost.
+// benchmarks runs them, shows their output as it comes, and returns it after the earlier output in before. It keeps all output in a file as it
+// goes, so that a run of half an hour that fails at its end is not lost.
 func benchmarks(before []byte, pattern, keep string) ([]byte, error) {
 	if err := os.MkdirAll(filepath.Dir(keep), 0o755); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func write(docs string, found measured) error {
 
 const begin, end = "<!-- make bench writes from here -->\n", "<!-- to here -->"
 
-// between puts a text into a page, between its two marks.
+// between replaces the text between the two marks of a page.
 func between(file, written string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// measured is what a run found: by benchmark, without its Benchmark and its number of processors, and then by unit.
+// measured is the result of a run: by benchmark, without "Benchmark" and the number of processors, and then by unit.
 type measured map[string]map[string]float64
 
 // parse reads the output of go test -bench.
@@ -31,7 +31,7 @@ func parse(output []byte) measured {
 	return found
 }
 
-// of is one value, and whether it was measured.
+// of returns one value, and whether it was measured.
 func (m measured) of(benchmark, unit string) (float64, bool) {
 	value, ok := m[benchmark][unit]
 	return value, ok

@@ -58,7 +58,7 @@ func growthPlot(found measured) string {
 		if !ok {
 			return
 		}
-		if i == 0 { // a time
+		if i == 0 { // the unit is a time
 			v = 1 / v
 		}
 		p.series[i].points = append(p.series[i].points, point{n, v})
@@ -75,7 +75,7 @@ func growthPlot(found measured) string {
 	return p.svg()
 }
 
-// bounds are the least and the most values of a plot; ok is false where a series has less than two points.
+// bounds are the least and the greatest values of a plot. ok is false if a series has less than two points.
 func (p plot) bounds() (least, most point, ok bool) {
 	least = point{math.Inf(1), math.Inf(1)}
 	for _, s := range p.series {
@@ -95,7 +95,7 @@ func (p plot) bounds() (least, most point, ok bool) {
 	return least, most, true
 }
 
-// svg draws the plot; nothing where a series has less than two points.
+// svg draws the plot, or nothing if a series has less than two points.
 func (p plot) svg() string {
 	least, most, ok := p.bounds()
 	if !ok {

@@ -84,7 +84,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestRowsNameUnitsOnce: no value stands in two rows.
+// TestRowsNameUnitsOnce: no value is in two rows.
 func TestRowsNameUnitsOnce(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -97,14 +97,14 @@ func TestRowsNameUnitsOnce(t *testing.T) {
 	}
 }
 
-// TestBetween: the table between the marks is that of the run, and nothing else changes.
+// TestBetween: the table between the marks is the run's, and nothing else changes.
 func TestBetween(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "comparison.md")
 	if err := os.WriteFile(file, []byte("above\n"+begin+"old\n"+end+"\nbelow\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // written over, the second time
+	for range 2 { // the second time replaces the first
 		if err := between(file, markdown(behind(parse([]byte(output))))); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// TestComparisonIsOfTheRun: what docs/comparison.md says was measured stands in docs/benchmarks.md.
+// TestComparisonIsOfTheRun: measured values in docs/comparison.md are in docs/benchmarks.md too.
 func TestComparisonIsOfTheRun(t *testing.T) {
 	t.Parallel()
 	comparison, err := os.ReadFile("../../docs/comparison.md")

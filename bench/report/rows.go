@@ -12,8 +12,8 @@ type row struct {
 	format          string // of the value and of the bound
 	most, least     float64
 	none            bool   // there is no target
-	second          string // a unit that is shown as well, as the 99th percentile
-	itself          bool   // it stands beside gormlock itself
+	second          string // a unit that is shown too, such as the 99th percentile
+	itself          bool   // it is compared with gormlock itself
 }
 
 var rows = []row{
@@ -88,7 +88,7 @@ var rows = []row{
 	grown("a row of an updated slice of 50,000 versioned rows", "of a slice of 10", "Slices/rows=50000", "x-small", "time"),
 }
 
-// latency is the row of how long so many goroutines wait.
+// latency is the row for how long this many goroutines wait.
 func latency(what, benchmark string, goroutines int) row {
 	if goroutines == 1 {
 		what += ", 1 goroutine: median, 99th percentile"
@@ -101,12 +101,12 @@ func latency(what, benchmark string, goroutines int) row {
 	}
 }
 
-// grown is the row of what something costs when there is more of it.
+// grown is the row for what something costs at a larger size.
 func grown(what, beside, benchmark, unit, of string) row {
 	return row{what: what, beside: beside, benchmark: benchmark, unit: unit, format: "%.2f × the " + of, none: true, itself: true}
 }
 
-// slice is the row of an update of so many rows in one statement.
+// slice is the row for an update of this many rows in one statement.
 func slice(rows int) row {
 	return row{
 		what: fmt.Sprintf("update of a slice of %s versioned rows", grouped(float64(rows))), beside: "the model without the tag",
@@ -116,7 +116,7 @@ func slice(rows int) row {
 
 const goPglock = "go-pglock on a pool of 90: pg_try_advisory_lock, pg_advisory_unlock"
 
-// locked is the row of a transaction, or of a statement with a scope, that takes one lock and updates one row.
+// locked is the row for a transaction, or a statement with a scope, that takes one lock and updates one row.
 func locked(way string, goroutines int, network string) row {
 	r := row{
 		what: "one lock and one update by " + map[string]string{"Transaction": "Transaction", "scope": "WithXactLock on the update"}[way], unit: "ratio", format: "%.2f × the rate", least: 1,
@@ -133,7 +133,7 @@ func locked(way string, goroutines int, network string) row {
 	return r
 }
 
-// lease is the row of leases that so many goroutines acquire and release.
+// lease is the row for leases that this many goroutines acquire and release.
 func lease(goroutines int, peer, durable string) row {
 	r := row{
 		what: fmt.Sprintf("lease acquired and released, %d goroutines, nothing syncs to disk", goroutines), unit: "ratio", format: "%.2f × the rate", none: true,

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// plots are the pictures that the page opens with.
+// plots are the pictures at the beginning of the page.
 var plots = []struct {
 	file, about string
 	draw        func(measured) string
@@ -16,7 +16,7 @@ var plots = []struct {
 	{"bench-growth.svg", "The rate as the work grows", growthPlot},
 }
 
-// summary is what the run found, in sentences that are true of any run. One is left out where its values were not measured.
+// summary returns sentences about the run, which are true of any run. It leaves out sentences whose values were not measured.
 func summary(found measured) []string {
 	var all []string
 	say := func(text string, of ...[2]string) {
@@ -45,7 +45,7 @@ func summary(found measured) []string {
 	return all
 }
 
-// targets says how many rows meet their targets, and which is the furthest from its own.
+// targets says how many rows meet their targets, and which row is furthest from its target.
 func targets(found measured) string {
 	with, met := 0, 0
 	var furthest row
@@ -83,7 +83,7 @@ func targets(found measured) string {
 	return fmt.Sprintf("%s; the furthest from it is “%s”: %s, target %s.", text, furthest.full(), value, target)
 }
 
-// missedBy is how many times a value is worse than its target.
+// missedBy is the factor by which a value misses its target.
 func (r row) missedBy(found measured) float64 {
 	v, _ := found.of(r.benchmark, r.unit)
 	switch {
@@ -95,7 +95,7 @@ func (r row) missedBy(found measured) float64 {
 	return math.Inf(1)
 }
 
-// full is what a row says, with what it stands beside.
+// full is the description of a row, with what it is compared with.
 func (r row) full() string {
 	if r.beside == "" {
 		return r.what

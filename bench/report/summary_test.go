@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTargets: the sentence is true of the run, whichever it was.
+// TestTargets: the sentence is true of any run.
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ run, want string }{
@@ -40,7 +40,7 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// TestCosts_haveRows: what the first plot and the sentences name is a row.
+// TestCosts_haveRows: everything that the first plot and the sentences name is a row.
 func TestCosts_haveRows(t *testing.T) {
 	t.Parallel()
 	for _, c := range costs {
@@ -60,7 +60,7 @@ func TestCosts_haveRows(t *testing.T) {
 	}
 }
 
-// TestGrowth: the tables of docs/scale.md are those of the run, and are left alone by a run without them.
+// TestGrowth: the tables of docs/scale.md are the run's. A run without them leaves the page alone.
 func TestGrowth(t *testing.T) {
 	t.Parallel()
 	run := output
@@ -82,7 +82,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// TestRun_ofAKeptRun writes all pages of a run that was kept, and runs nothing.
+// TestRun_ofAKeptRun writes all pages of a kept run, and runs nothing.
 func TestRun_ofAKeptRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -108,7 +108,7 @@ func TestRun_ofAKeptRun(t *testing.T) {
 	}
 }
 
-// TestParse_theLastWins: what is run again counts in place of what was kept.
+// TestParse_theLastWins: a later result replaces an earlier one.
 func TestParse_theLastWins(t *testing.T) {
 	t.Parallel()
 	if v, _ := parse([]byte(output+"BenchmarkHotRow-2 1 0.5 ratio\nBenchmarkHotRow-2 1 0.7 ratio\n")).of("HotRow", "ratio"); v != 0.7 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// drawing is an SVG that is read on a light and on a dark page: its colors are classes.
+// drawing is an SVG that is readable on light and dark pages: its colors are classes.
 type drawing struct {
 	strings.Builder
 	width, height float64
@@ -49,7 +49,7 @@ func (d *drawing) line(class string, x1, y1, x2, y2 float64) {
 	d.put(`<line class="%s" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>`+"\n", class, x1, y1, x2, y2)
 }
 
-// bar draws a rectangle, and hint is what a reader sees who points at it.
+// bar draws a rectangle. hint is shown on hover.
 func (d *drawing) bar(class string, x, y, width, height float64, hint string) {
 	d.put(`<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="2"><title>%s</title></rect>`+"\n", class, x, y, width, height, escaped.Replace(hint))
 }

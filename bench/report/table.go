@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// verdict is the value in words, the target, and whether it is met; ok is false where nothing was measured.
+// verdict is the value in words, the target, and whether it is met. ok is false if nothing was measured.
 func (r row) verdict(found measured) (value, target, met string, ok bool) {
 	v, ok := found.of(r.benchmark, r.unit)
 	if !ok {
@@ -43,7 +43,7 @@ func (r row) verdict(found measured) (value, target, met string, ok bool) {
 
 var singular = strings.NewReplacer("allocations", "allocation", "round trips", "round trip", "connections", "connection", "modules", "module")
 
-// rounds is how many rounds a ratio is the median of, and their quartiles; empty for what is not a ratio.
+// rounds is how many rounds a ratio is the median of, and their quartiles. It is empty for values that are not ratios.
 func (r row) rounds(found measured) string {
 	n, ok := found.of(r.benchmark, r.unit+"-rounds")
 	if !ok {
@@ -77,7 +77,7 @@ func missing(found measured) []string {
 	return all
 }
 
-// behind are the rows in which gormlock does less a second than what stands beside it.
+// behind are the rows in which gormlock does less per second than what it is compared with.
 func behind(found measured) [][]string {
 	all := [][]string{{"what", "beside", "measured"}}
 	for _, r := range rows {

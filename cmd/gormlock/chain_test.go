@@ -70,8 +70,7 @@ func take(t *testing.T, k lockkey.Key) string {
 	return fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", id)
 }
 
-// staged is a chain of three in a database of its own: billing waits for the lock of
-// worker, which waits for a row that psql has changed.
+// staged is a chain of three in its own database: billing waits for the lock of worker, which waits for a row that psql has changed.
 type staged struct {
 	dsn                   string
 	psql, worker, billing *party
@@ -185,7 +184,7 @@ func TestWhy_json(t *testing.T) {
 	}
 }
 
-// PostgreSQL ends a deadlock after deadlock_timeout. Until then it can be seen.
+// PostgreSQL ends a deadlock after deadlock_timeout. Before that it can be seen.
 func TestWhy_namesACircle(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -215,7 +214,7 @@ func TestWhy_namesACircle(t *testing.T) {
 	}
 }
 
-// A prepared transaction has no process, and waits for nobody but its end.
+// A prepared transaction has no process. Those that wait for it wait for its end.
 func TestWhy_namesAPreparedTransaction(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Fresh(t, pgserver.Setting("max_prepared_transactions", "5")).DSN("postgres")

@@ -10,7 +10,7 @@ import (
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/key"
 )
 
-// completion prints what makes a shell complete the words of this program.
+// completion prints a script that makes a shell complete the words of this program.
 type completion struct{}
 
 var shells = []string{"bash", "zsh", "fish"}
@@ -43,7 +43,7 @@ func (*completion) Run(_ context.Context, p *cli.Program, args []string) error {
 	return nil
 }
 
-// wordsAfter are what may stand behind a command besides its flags.
+// wordsAfter are the words that can follow a command, besides its flags.
 func wordsAfter(name string) []string {
 	switch name {
 	case "completion":
@@ -144,15 +144,15 @@ func fishScript() string {
 	return b.String()
 }
 
-// flagSummary is the first line of what a flag says.
+// flagSummary is the first line of a flag's help.
 func flagSummary(f *flag.Flag) string {
 	_, text := flag.UnquoteUsage(f)
 	line, _, _ := strings.Cut(text, "\n")
 	return line
 }
 
-// shellQuoted is text inside single quotes. All three shells read it the same, as no
-// summary holds a single quote; the colon would end a word of zsh's.
+// shellQuoted is text inside single quotes. All three shells read it the same, because no summary contains a single quote. A colon would end a word
+// in zsh.
 func shellQuoted(text string) string {
 	return strings.NewReplacer("'", "", ":", " -", "`", "").Replace(text)
 }

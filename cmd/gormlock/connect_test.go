@@ -15,7 +15,7 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// parts are what PG* variables say of a connection string.
+// parts returns a connection string as PG* variables.
 func parts(t *testing.T, dsn string) (env []string, c *pgx.ConnConfig) {
 	t.Helper()
 	c, err := pgx.ParseConfig(dsn)
@@ -25,7 +25,7 @@ func parts(t *testing.T, dsn string) (env []string, c *pgx.ConnConfig) {
 	return []string{"PGHOST=" + c.Host, fmt.Sprint("PGPORT=", c.Port), "PGUSER=" + c.User, "PGDATABASE=" + c.Database, "PGSSLMODE=disable"}, c
 }
 
-// --dsn counts more than DATABASE_URL, and that more than the variables of libpq.
+// --dsn is used before DATABASE_URL, and that before the variables of libpq.
 func TestServer_isFoundInOrder(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.DSN(t)
@@ -66,8 +66,7 @@ func TestServer_thatIsNotThereIsOneLine(t *testing.T) {
 	r.is(t, 2, "name a server with --dsn, DATABASE_URL or PGHOST")
 }
 
-// Passwords are never printed: not when they are right, not when they are wrong, not when
-// they are encoded, and not what is left of them in a string that cannot be read.
+// Passwords are never printed, whether they are right, wrong or encoded, and no part of one is printed from a string that cannot be parsed.
 func TestPassword_isNeverPrinted(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t)
@@ -112,7 +111,7 @@ func TestPassword_isNeverPrinted(t *testing.T) {
 	program{args: []string{"ls"}, env: []string{"DATABASE_URL=" + strings.Replace(good, ":"+encoded, "", 1), "PGPASSWORD=" + password}}.run(t).is(t, 0)
 }
 
-// demandPasswords makes a server ask the role app for its password.
+// demandPasswords makes a server require the password of the role app.
 func demandPasswords(t *testing.T, server *pgserver.Server, admin *party) {
 	t.Helper()
 	var file string

@@ -13,19 +13,19 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// Appointment is a job with a column of its own that has the name of GORM's soft delete.
+// Appointment is a job with its own column of the same name as GORM's soft delete.
 type Appointment struct {
 	work.Job
 	DeletedAt *time.Time // when the customer asked for it
 }
 
-// Flyer is one that a flag hides.
+// Flyer is a job that a flag can hide.
 type Flyer struct {
 	work.Job
 	Gone flag `gorm:"not null;default:0"`
 }
 
-// flag is 0 in rows that are not deleted, as the flag of GORM's plugin soft_delete is.
+// flag is 0 in rows that are not deleted, like the flag of GORM's plugin soft_delete.
 type flag int
 
 func (flag) QueryClauses(f *schema.Field) []clause.Interface { return []clause.Interface{unset{f}} }

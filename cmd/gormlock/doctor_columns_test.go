@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// What is written in partitions is said of the table that programs know, and its trigger moves the versions of all.
+// Writes to partitions are reported for the table that programs know, and its trigger moves the versions of all partitions.
 func TestDoctor_findsWritesInPartitions(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -38,7 +38,7 @@ func TestDoctor_findsWritesInPartitions(t *testing.T) {
 	has(t, diagnosis(t, dsn, "--observe", "300ms"), "writes", "ok", "public.orders.version: 2 written rows, each moved the version (4 rows in 3 partitions")
 }
 
-// A column that the server computes can be no version, whatever it is altered to.
+// A column that the server computes cannot be a version, whatever is altered.
 func TestDoctor_findsGeneratedVersions(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -66,7 +66,7 @@ func TestDoctor_findsGeneratedVersions(t *testing.T) {
 	}
 }
 
-// A name is no proof: a table that may have nothing to do with gormlock is altered only if somebody says that its column is a version.
+// A name proves nothing: a table that may have nothing to do with gormlock is altered only if the user says that its column is a version.
 func TestDoctor_altersNoColumnByItsNameAlone(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)

@@ -27,10 +27,10 @@ func TestDoctor_findsAPooler(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	has(t, findings, "exclusion", "ok", "refused to another")
-	lacks(t, findings, "prepared") // a pooler in session mode keeps what is prepared
+	lacks(t, findings, "prepared") // a pooler in session mode keeps prepared statements
 }
 
-// Through a pooler in transaction mode what pgx prepares fails at random, unless the connection string says otherwise.
+// Through a pooler in transaction mode, statements that pgx prepares fail at random, unless the connection string prevents it.
 func TestDoctor_findsPreparedStatementsThatAPoolerLoses(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t)
@@ -51,7 +51,7 @@ func TestDoctor_findsPreparedStatementsThatAPoolerLoses(t *testing.T) {
 	lacks(t, diagnosis(t, server.DSN("postgres")), "prepared") // there is no pooler
 }
 
-// broken is a schema with what can be cured, and with what somebody has to decide about.
+// broken is a schema with faults that can be cured, and with faults that a person must decide about.
 func broken(t *testing.T) (dsn string, admin *party) {
 	t.Helper()
 	dsn = pgtest.Database(t)
@@ -65,7 +65,7 @@ func broken(t *testing.T) (dsn string, admin *party) {
 	return dsn + "&statement_timeout=300s", admin
 }
 
-// --fix prints a script: psql runs it, and what is left is for a person.
+// --fix prints a script: psql runs it, and the remaining findings are for a person.
 func TestDoctor_printsItsCuresAsSQL(t *testing.T) {
 	t.Parallel()
 	dsn, admin := broken(t)
@@ -102,7 +102,7 @@ func TestDoctor_runsItsCures(t *testing.T) {
 	}
 }
 
-// A cure that fails is said, the others are run, and nothing waits behind a lock that somebody holds.
+// If a cure fails, the output says so, the others are run, and nothing waits for a lock that somebody holds.
 func TestDoctor_saysWhichCuresFailed(t *testing.T) {
 	t.Parallel()
 	dsn, admin := broken(t)
@@ -141,7 +141,7 @@ func TestDoctor_saysWhichCuresFailed(t *testing.T) {
 	has(t, report.Findings, "columns", "warning", "nodefault.lock_version has no default")
 }
 
-// A name in a script is a name, whatever it looks like.
+// A name in a script is only a name, whatever it contains.
 func TestDoctor_fixesRunNoNames(t *testing.T) {
 	t.Parallel()
 	for _, schema := range []string{`x$$; CREATE TABLE public.pwned(); --`, `x$`, `$do$ $do1$`, `it's "one" \ $q$`} {
@@ -164,7 +164,7 @@ func TestDoctor_fixesRunNoNames(t *testing.T) {
 	}
 }
 
-// The setting under which a backslash in a text is an escape.
+// With this setting a backslash in a text is an escape.
 func TestDoctor_underOldStrings(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -174,7 +174,7 @@ func TestDoctor_underOldStrings(t *testing.T) {
 	on(t, dsn, "key", `it's \ a`).is(t, 0, "nobody in database")
 }
 
-// A name paints no terminal, neither in the script nor in what was run.
+// A name cannot send control sequences to a terminal, neither in the script nor in the report of what was run.
 func TestDoctor_fixesPaintNothing(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)

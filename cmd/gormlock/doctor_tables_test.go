@@ -14,7 +14,7 @@ import (
 	"github.com/gormlock/gormlock/lease"
 )
 
-// ownDatabase is one with all tables of gormlock.
+// ownDatabase is a database with all tables of gormlock.
 func ownDatabase(t *testing.T) (dsn string, admin *party, db *gorm.DB) {
 	t.Helper()
 	dsn = pgtest.Database(t)
@@ -28,11 +28,11 @@ func ownDatabase(t *testing.T) (dsn string, admin *party, db *gorm.DB) {
 // keyed are the columns whose NOT NULL belongs to the primary key.
 func keyed(column string) bool { return column == "space" || column == "id" || column == "key" }
 
-// Each column of each table is compared with what the DDL makes of it: its type, NOT NULL and default.
+// Each column of each table is compared with what the DDL makes of it: type, NOT NULL and default.
 func TestDoctor_comparesEachColumn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change func(c tables.Column) (alter, says string) // none: this column cannot deviate so
+		change func(c tables.Column) (alter, says string) // nil: this column cannot deviate in this way
 		cured  bool                                       // by --apply
 	}{
 		"null": {func(c tables.Column) (string, string) {
@@ -132,7 +132,7 @@ func mustLease(t *testing.T, db *gorm.DB, key string) {
 	}
 }
 
-// A table that somebody made by hand: Once fails on it, or its keys stay for ever.
+// Somebody made the table by hand: Once fails on it, or its keys stay for ever.
 func TestDoctor_seesATableThatOnceCannotUse(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -167,7 +167,7 @@ func lacksFaults(t *testing.T, dsn string) {
 	}
 }
 
-// What --fix prints can be run twice.
+// The output of --fix can be run twice.
 func TestDoctor_fixesCanBeRunAgain(t *testing.T) {
 	t.Parallel()
 	dsn, admin, _ := ownDatabase(t)
@@ -192,7 +192,7 @@ func TestDoctor_fixesCanBeRunAgain(t *testing.T) {
 	on(t, dsn, "doctor", "--fix", "--column", "version").is(t, 0, "-- nothing found")
 }
 
-// A unique index that ON CONFLICT cannot use, or that is unique over more, is no key.
+// A unique index that ON CONFLICT cannot use, or with more columns, is not a key.
 func TestDoctor_seesKeysThatAreNone(t *testing.T) {
 	t.Parallel()
 	dsn, admin, db := ownDatabase(t)
@@ -217,12 +217,12 @@ func TestDoctor_seesKeysThatAreNone(t *testing.T) {
 		admin.exec("DROP INDEX IF EXISTS other_key, "+c.table+"_key", "ALTER TABLE "+c.table+" DROP CONSTRAINT IF EXISTS "+c.table+"_pkey",
 			"ALTER TABLE "+c.table+" ADD CONSTRAINT "+c.table+"_pkey PRIMARY KEY ("+c.key+")")
 	}
-	// An index that has more than the key needs is one.
+	// An index with more columns than the key needs is a key if they are only included.
 	admin.exec("ALTER TABLE gormlock_lease DROP CONSTRAINT gormlock_lease_pkey", "CREATE UNIQUE INDEX other_key ON gormlock_lease (id, space) INCLUDE (owner)")
 	has(t, diagnosis(t, dsn), "gormlock_lease", "ok", "complete")
 }
 
-// The sweeps delete rows. A program that never sweeps needs no such right.
+// Sweeps delete rows. A program that never sweeps does not need that privilege.
 func TestDoctor_namesTheRightToDelete(t *testing.T) {
 	t.Parallel()
 	dsn, admin, _ := ownDatabase(t)
@@ -239,7 +239,7 @@ func TestDoctor_namesTheRightToDelete(t *testing.T) {
 	}
 }
 
-// A schema that a role may not use hides the tables in it. That is said, with the GRANT that shows them.
+// If a role may not use a schema, its tables are hidden. The output says so, with the GRANT that shows them.
 func TestTables_ofASchemaThatTheRoleMayNotUse(t *testing.T) {
 	t.Parallel()
 	for schema, quoted := range map[string]string{"app": "app", `My "own", schema`: `"My ""own"", schema"`} {

@@ -18,13 +18,13 @@ import (
 	"github.com/gormlock/gormlock/lease"
 )
 
-// finding is one of the doctor's, by its JSON.
+// finding is a finding of the doctor, as JSON.
 type finding struct {
 	Check, Status, Says, Cure string
 	Fix                       []string
 }
 
-// diagnosis is what the doctor found, with the exit code that goes with it.
+// diagnosis returns the findings of the doctor, and checks the exit code.
 func diagnosis(t *testing.T, dsn string, args ...string) []finding {
 	t.Helper()
 	r := on(t, dsn, append([]string{"doctor", "--json"}, args...)...)
@@ -41,7 +41,7 @@ func diagnosis(t *testing.T, dsn string, args ...string) []finding {
 	return d.Findings
 }
 
-// has is the finding of a check that says something, which must be there.
+// has returns the finding of a check with a text, which must exist.
 func has(t *testing.T, findings []finding, check, status, says string) finding {
 	t.Helper()
 	for _, f := range findings {
@@ -56,7 +56,7 @@ func has(t *testing.T, findings []finding, check, status, says string) finding {
 	return finding{}
 }
 
-// lacks fails the test where a check has found something.
+// lacks fails the test if a check has a finding.
 func lacks(t *testing.T, findings []finding, check string) {
 	t.Helper()
 	for _, f := range findings {
@@ -134,7 +134,7 @@ func TestDoctor_findsTimeoutsOfOtherRoles(t *testing.T) {
 	}
 }
 
-// What is said about settings can be pasted.
+// The texts about settings can be pasted into psql.
 func TestDoctor_curesOfSettingsAreSQL(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t, pgserver.Setting("idle_session_timeout", "300s"), pgserver.Setting("tcp_keepalives_idle", "7200"))
@@ -154,7 +154,7 @@ func TestDoctor_curesOfSettingsAreSQL(t *testing.T) {
 	has(t, findings, "timeouts", "ok", "idle_session_timeout")
 	has(t, findings, "client_connection_check_interval", "ok", "2s")
 	has(t, findings, "network", "ok", "keeps its locks for about 1m30s")
-	lacks(t, findings, "lock_timeout") // it is cured
+	lacks(t, findings, "lock_timeout") // this was cured
 }
 
 // P14
@@ -166,7 +166,7 @@ func TestDoctor_findsAStandby(t *testing.T) {
 	has(t, findings, "exclusion", "note", "not tried")
 }
 
-// P18: the engine is tried, not asked for its version.
+// P18: the doctor tries the engine, and does not trust its version.
 func TestDoctor_findsAnEngineWhoseLocksExcludeNobody(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t)
@@ -206,7 +206,7 @@ func TestDoctor_findsVersionColumnsThatLie(t *testing.T) {
 		`CREATE TABLE "no default" (id int PRIMARY KEY, lock_version int NOT NULL)`,
 		`CREATE TABLE neither (id int PRIMARY KEY, revision smallint, version text)`,
 		`INSERT INTO neither VALUES (1, NULL)`,
-		`CREATE TABLE schema_migrations (version bigint PRIMARY KEY)`, // of golang-migrate
+		`CREATE TABLE schema_migrations (version bigint PRIMARY KEY)`, // golang-migrate's table
 		`CREATE VIEW v AS SELECT version FROM nullable`,
 		`CREATE TABLE parts (id int, version int NOT NULL) PARTITION BY LIST (id)`, `CREATE TABLE part PARTITION OF parts DEFAULT`,
 	)
@@ -231,7 +231,7 @@ func TestDoctor_findsVersionColumnsThatLie(t *testing.T) {
 			t.Errorf("found by mistake: %+v", f)
 		}
 	}
-	// The cures cure.
+	// The cures work.
 	for _, cure := range found {
 		admin.exec(regexp.MustCompile(` -- .*`).ReplaceAllString(cure, ""))
 	}
@@ -290,7 +290,7 @@ func TestDoctor_findsWritesThatKeepTheVersion(t *testing.T) {
 	has(t, findings, "writes", "ok", "public.untouched.version: 0 written rows")
 	has(t, findings, "writes", "ok", "public.empty.version: 0 written rows")
 	has(t, findings, "writes", "note", "public.keyless.version was not watched: it has no primary key")
-	large := has(t, findings, "writes", "wrong", "public.large.version: ") // its pages hold what the updates have left, too
+	large := has(t, findings, "writes", "wrong", "public.large.version: ") // its pages also hold dead rows of the updates
 	if !regexp.MustCompile(`\((\d{3}|1,000) rows of about (4[5-9]|[5-9][0-9]),\d{3} watched`).MatchString(large.Says) {
 		t.Errorf("what was sampled is not said: %s", large.Says)
 	}
@@ -319,7 +319,7 @@ func TestDoctor_looksAtTheTablesOfGormlock(t *testing.T) {
 	dsn := pgtest.Database(t)
 	db := pgtest.SQLDB(t, pgtest.Through(dsn))
 	for _, migrate := range []func() error{
-		func() error { return lease.Migrate(t.Context(), db) }, // that of package fence too
+		func() error { return lease.Migrate(t.Context(), db) }, // this also creates the table of package fence
 		func() error { return inspect.Migrate(t.Context(), db) },
 		func() error { return migrateOnce(t, dsn) },
 	} {

@@ -26,7 +26,7 @@ func TestCancel_endsTheStatementThatWasShown(t *testing.T) {
 	if s.billing.err == nil || !strings.Contains(s.billing.err.Error(), "57014") {
 		t.Errorf("got %v", s.billing.err)
 	}
-	// No silent no-op: there is nothing to cancel, and that is said.
+	// If there is nothing to cancel, the output says so.
 	on(t, s.dsn, "cancel", s.psql.arg(), "--yes").is(t, 1, "runs no statement", "gormlock terminate "+s.psql.arg(), "1 request waits behind it: "+s.worker.arg())
 }
 
@@ -55,7 +55,7 @@ func TestEnd_refusesWhatIsNoSession(t *testing.T) {
 	on(t, dsn, "terminate", "--yes", "2147483648").is(t, 2, "is not a PID")
 }
 
-// L18: a plain role sees who waits for whom, and not what they do.
+// L18: a plain role sees who waits for whom, but not what they do.
 func TestPlainRole_isToldWhatItCannotSee(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
@@ -87,7 +87,7 @@ func (s staged) plainRole(t *testing.T) {
 	END $$`)
 }
 
-// Of a session that hides what it does, by track_activities, no more is said than is known.
+// If a session hides its statements, by track_activities, the output only says what is known.
 func TestUntracked_isToldWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
@@ -107,7 +107,7 @@ func TestUntracked_isToldWhatIsNotKnown(t *testing.T) {
 	on(t, s.dsn, "terminate", "--yes", s.psql.arg()).is(t, 0, "the session has ended")
 }
 
-// A role that may signal others and does not see what they do is not told that a statement has ended.
+// A role that may signal others but cannot see their statements is not told that a statement has ended.
 func TestCancel_ofWhatIsHidden(t *testing.T) {
 	t.Parallel()
 	s := stage(t)

@@ -25,7 +25,7 @@ func overview(s terminal.Style) string {
 	return b.String()
 }
 
-// help is the command that prints the help of another.
+// help is the command that prints the help of another command.
 type help struct{}
 
 func (*help) Usage() cli.Usage {

@@ -13,19 +13,19 @@ import (
 	"github.com/gormlock/gormlock/work"
 )
 
-// Parcel is a job of these tests that is deleted softly.
+// Parcel is a job of these tests with a soft delete.
 type Parcel struct {
 	work.Job
 	DeletedAt gorm.DeletedAt
 }
 
-// Crate is one whose column GORM would name otherwise.
+// Crate is a job with a column that GORM would name differently.
 type Crate struct {
 	work.Job
 	DeletedAt gorm.DeletedAt `gorm:"column:it's gone"`
 }
 
-// What no worker runs is not counted, and not said to be ready again.
+// Jobs that no worker runs are not counted, and requeue does not claim to make them ready.
 func TestJobs_leavesOutWhatIsSoftDeleted(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)
@@ -51,7 +51,7 @@ func TestJobs_leavesOutWhatIsSoftDeleted(t *testing.T) {
 	}
 }
 
-// Times of any distance are shown, and those that are not there are left out.
+// Times of any distance are shown, and missing times are left out.
 func TestJobs_ofOtherAges(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// likely is a root that structs of parts name. It is the root of those rows if they say so.
+// likely is a root that structs of parts name. Only the rows of the parts show whether it is their root.
 type likely struct {
 	root
 

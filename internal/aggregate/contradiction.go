@@ -15,8 +15,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// BeforeAssociations refuses a statement whose parts name one root by the foreign key and hold another one, where GORM
-// is about to set the key to that of the struct. Otherwise the key that was asked for would be dropped without an
+// BeforeAssociations refuses a statement if its parts name one root by the foreign key and hold the struct of another one. GORM
+// is about to set the foreign key to the key of that struct. So the foreign key that the caller has set would be lost without an
 // error.
 func BeforeAssociations(db *gorm.DB) {
 	m := model.Of(db)
@@ -88,9 +88,9 @@ func (p *part) contradictionIn(relation *schema.Relationship, row reflect.Value)
 	stale, intent := p.isStale(row, found[0]), asked.Of(p.db.Statement)
 	switch {
 	case stale && intent != nil && (intent.Ignore || intent.Expects):
-		return p.contradicts(relation, holds) // the row does not tell what the part was read with
+		return p.contradicts(relation, holds) // the row does not show with which root the part was read
 	case stale:
-		return nil // which is said of the part itself
+		return nil // the error for the part itself says that it is stale
 	case foreign == nil && (stored == nil || !p.isSame(relation, holds, stored) || !statement.InSave()),
 		foreign != nil && stored != nil && p.isSame(relation, foreign, stored):
 		return nil // the root that it holds decides

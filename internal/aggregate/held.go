@@ -20,7 +20,7 @@ type holding struct {
 	key      []any
 	place    reflect.Value
 	follows  bool  // it is not compared, and gets the new version if it has the one that the root moves from
-	copied   bool  // GORM copies it to the caller, and a rollback does not reach the copy
+	copied   bool  // GORM copies it into the caller's struct, and a rollback does not reach the copy
 	err      error // it was not read
 }
 

@@ -17,7 +17,7 @@ import (
 // BeforeCreate moves the roots of rows that are about to be created, or found by an upsert.
 func BeforeCreate(db *gorm.DB) { before(db, (*part).created) }
 
-// BeforeUpdate moves the roots that rows belong to, and those that they are moved to.
+// BeforeUpdate moves the roots of the rows, and the roots to which the rows go.
 func BeforeUpdate(db *gorm.DB) { before(db, (*part).updated) }
 
 // BeforeDelete moves the roots of rows that are about to be deleted.
@@ -25,7 +25,7 @@ func BeforeDelete(db *gorm.DB) { before(db, (*part).deleted) }
 
 const partClause = "gormlock:part"
 
-// Build makes a part fit into a statement's clauses, where it is found again. It writes nothing.
+// Build writes nothing. It makes part a clause, so that the statement can carry it.
 func (p *part) Build(clause.Builder) {}
 
 // before runs right before a write, after its hooks and after the associations that are saved before it.

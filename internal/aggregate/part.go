@@ -19,7 +19,7 @@ type part struct {
 	db       *gorm.DB
 	model    *model.Model
 	found    []*root
-	done     map[string]bool // those that were found, by name
+	done     map[string]bool // the roots that were found, by name
 	held     []holding       // the structs of roots that parts hold
 	seen     *guard.Observation
 	answer   // what is known of the rows before the write
@@ -28,11 +28,11 @@ type part struct {
 	unscoped bool // the roots of soft-deleted parts may be soft-deleted too
 }
 
-// answer is what the server said of the rows that a statement will write.
+// answer is what the server said about the rows that a statement will write.
 type answer struct {
 	there    []reflect.Value // the rows that were found and locked: their keys and those of their roots
 	absent   [][]any         // keys of an upsert that do not exist
-	narrowed bool            // it writes no other rows than those that are there
+	narrowed bool            // the statement writes only the rows in there
 	where    clause.Clause   // the WHERE clause before
 }
 

@@ -119,7 +119,7 @@ func (p *part) onlyFound(conflict clause.OnConflict) {
 	stmt.Clauses["ON CONFLICT"] = c
 }
 
-// mustBeFound returns the error of an upsert that met a row which was not there when it looked.
+// mustBeFound returns the error of an upsert that met a row which did not exist when it looked.
 func (p *part) mustBeFound(written []reflect.Value) error {
 	if len(p.absent) == 0 || p.db.RowsAffected >= int64(p.structs()) {
 		return nil
@@ -143,7 +143,7 @@ func (p *part) mustBeFound(written []reflect.Value) error {
 	return nil
 }
 
-// explainFailure turns the server's error into that of an upsert which met such a row.
+// explainFailure turns the server's error into the same error, if the upsert met such a row.
 func (p *part) explainFailure() {
 	failed := p.db.Error
 	if !dialect.IsFailure(failed) {

@@ -40,7 +40,7 @@ func (p *part) created() error {
 func (p *part) upserted(conflict clause.OnConflict) error {
 	stmt := p.db.Statement
 	onKey := conflict.OnConstraint == ""
-	if len(conflict.Columns) > 0 { // part of a key, or more than it, is another unique index
+	if len(conflict.Columns) > 0 { // other columns than the key belong to another unique index
 		named := map[*schema.Field]bool{}
 		for _, c := range conflict.Columns {
 			field := p.model.Schema.LookUpField(c.Name)

@@ -1,5 +1,5 @@
-// Package asked is what the clauses of one statement ask about versions and fences: Fence, IgnoreFence, IgnoreVersion, ExpectVersion,
-// PreserveVersion, IfUnchanged, IfMatch, and what Touch and SaveMerged put there. What comes of it is internal/guard's.
+// Package asked holds what the clauses of one statement ask about versions and fences: Fence, IgnoreFence, IgnoreVersion, ExpectVersion,
+// PreserveVersion, IfUnchanged, IfMatch, and what Touch and SaveMerged add. Package guard acts on it.
 package asked
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Intent is what the clauses of one statement ask. It is replaced and never changed, because a statement shares it with its clones.
+// Intent is what the clauses of one statement ask. It is never changed, only replaced, because a statement shares it with its clones.
 type Intent struct {
 	Ignore    bool
 	Expects   bool
 	Expected  any // a version, or *Tags
 	Touch     bool
-	Tentative bool // of a touch: finding no row is an answer, not a conflict
+	Tentative bool // for a touch: finding no row is an answer, not a conflict
 	Preserve  bool
 	Unchanged *Unchanged // the columns to compare; nil: none
 	Merged    *Merged    // the struct is merged with its row; nil: all columns are written
@@ -41,7 +41,7 @@ type Merged struct {
 // ClauseName is the name under which a statement carries what its clauses ask.
 const ClauseName = "gormlock:versions"
 
-// Of returns what the clauses of the statement ask, and nil where they ask nothing.
+// Of returns what the clauses of the statement ask, nil if they ask nothing.
 func Of(stmt *gorm.Statement) *Intent {
 	if len(stmt.Clauses) == 0 {
 		return nil
@@ -51,7 +51,7 @@ func Of(stmt *gorm.Statement) *Intent {
 		return nil
 	}
 	intent, _ := c.Expression.(*Intent)
-	if intent.Merges() && !statement.SamePointer(stmt.Dest, intent.Merged.Mine) { // a hook's, which has the clauses of the merge too
+	if intent.Merges() && !statement.SamePointer(stmt.Dest, intent.Merged.Mine) { // a statement of a hook, which has the clauses of the merge too
 		other := *intent
 		other.Merged = nil
 		return &other
@@ -59,7 +59,7 @@ func Of(stmt *gorm.Statement) *Intent {
 	return intent
 }
 
-// Build makes an Intent fit into a statement's clauses. It writes nothing.
+// Build writes nothing. It makes Intent a clause, so that the statement can carry it.
 func (*Intent) Build(clause.Builder) {}
 
 // Ignores reports whether versions are not compared.
@@ -77,7 +77,7 @@ func (i *Intent) Preserves() bool { return i != nil && i.Preserve }
 // Merges reports whether the statement merges its struct with the row.
 func (i *Intent) Merges() bool { return i != nil && i.Merged != nil }
 
-// Columns are those to compare; nil: none.
+// Columns are the columns to compare; nil: none.
 func (i *Intent) Columns() *Unchanged {
 	if i == nil {
 		return nil
@@ -85,7 +85,7 @@ func (i *Intent) Columns() *Unchanged {
 	return i.Unchanged
 }
 
-// Compares reports whether clauses have a condition on the row.
+// Compares reports whether clauses set a condition on the row.
 func (i *Intent) Compares() bool { return i != nil && (i.Expects || i.Unchanged != nil) }
 
 // AsksVersion reports whether clauses say something about versions, or columns to compare.
@@ -101,7 +101,7 @@ func (i *Intent) OnlyIgnoresFence() bool {
 	return i != nil && i.IgnoreFence && len(i.Tokens) == 0 && !i.Compares() && !i.Ignore && !i.Touch && !i.Preserve && !i.Merges()
 }
 
-// NamedTokens are those of Fence clauses, the last one of each key.
+// NamedTokens are the tokens of Fence clauses, the last one for each key.
 func (i *Intent) NamedTokens() []fence.Token {
 	if i == nil {
 		return nil
@@ -119,7 +119,7 @@ func (i *Intent) NamedTokens() []fence.Token {
 	return named
 }
 
-// On finds in the model what the clauses speak of.
+// On finds the columns in the model that the clauses name.
 func (i *Intent) On(m *model.Model) (*Intent, error) {
 	if i == nil {
 		return nil, nil
@@ -148,7 +148,7 @@ func (i *Intent) On(m *model.Model) (*Intent, error) {
 	return &found, err
 }
 
-// With returns i with what a further clause asks, or the error of one that takes the place of another which compares something else.
+// With returns i with the request of a further clause. If that clause would replace one that compares something else, it returns an error.
 func (i *Intent) With(change func(*Intent)) (*Intent, error) {
 	next := *i
 	change(&next)

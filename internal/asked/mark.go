@@ -23,7 +23,7 @@ type here struct{ intent *Intent }
 
 var errAskedThere = errors.New("has no effect in a hook, a group of conditions or a join: put it on the statement itself")
 
-// Mark is the mark of what a statement asks about versions and fences.
+// Mark is the mark for what a statement asks about versions and fences.
 func Mark(stmt *gorm.Statement) mark.Mark {
 	if intent := Of(stmt); intent != nil {
 		return here{intent}
@@ -31,7 +31,7 @@ func Mark(stmt *gorm.Statement) mark.Mark {
 	return nil
 }
 
-// Put gives the statement what its clauses ask now, in the place of what they asked before; nil: nothing.
+// Put replaces what the statement's clauses asked before by what they ask now; nil: nothing.
 func Put(stmt *gorm.Statement, now, before *Intent) {
 	if before != nil { // there is one mark for all clauses together
 		mark.Remove(stmt, func(m mark.Mark) bool { return m == mark.Mark(here{before}) })
@@ -54,7 +54,7 @@ func (h here) Matters(write bool) bool { return write || h.intent.Compares() }
 
 func (h here) Late() error { return h.Refusal() }
 
-// covers reports whether a statement with i does all that the part asks.
+// covers reports whether a statement with i does everything that the part asks.
 func (i *Intent) covers(part *Intent) bool {
 	if i == part {
 		return true
@@ -82,7 +82,7 @@ func sameVersion(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// plainVersion is a version without what it came in: a pointer, a type of the caller's, an integer of another size.
+// plainVersion is a version without its wrapping: a pointer, a type of the caller, an integer of another size.
 func plainVersion(version any) any {
 	if _, are := version.(*Tags); are {
 		return version

@@ -4,11 +4,11 @@ import "strings"
 
 // Tags are the entity tags that came in If-Match: a row is written if it has one of them.
 type Tags struct {
-	Any  bool     // whichever the row has: If-Match: *
-	List []string // the strong ones
+	Any  bool     // any tag: If-Match: *
+	List []string // the strong tags
 }
 
-// String is the tags as they came, cut where there are many.
+// String is the tags as they came. A long list is cut.
 func (t *Tags) String() string {
 	if t.Any {
 		return "*"

@@ -15,7 +15,7 @@ import (
 	"github.com/gormlock/gormlock/internal/model"
 )
 
-// Unchanged is what IfUnchanged compares: columns with what a struct held.
+// Unchanged is what IfUnchanged compares: columns, with the values that a struct held.
 type Unchanged struct {
 	Before  reflect.Value
 	Names   []string
@@ -25,7 +25,7 @@ type Unchanged struct {
 
 var errTwoUnchanged = errors.New("gormlock: a statement has two clauses IfUnchanged: name all columns in one")
 
-// IfUnchanged keeps what the columns hold in before.
+// IfUnchanged keeps the values of the columns in before.
 func IfUnchanged(before any, names []string) (*Unchanged, error) {
 	row := reflect.ValueOf(before)
 	if row.Kind() != reflect.Pointer || row.IsNil() || row.Elem().Kind() != reflect.Struct {
@@ -40,7 +40,7 @@ func IfUnchanged(before any, names []string) (*Unchanged, error) {
 	return &Unchanged{Before: kept, Names: names}, nil
 }
 
-// same reports whether both compare the same: a scope may have run twice.
+// same reports whether both compare the same. They can be equal, because a scope may run twice.
 func (u *Unchanged) same(other *Unchanged) bool {
 	return u == other || slices.Equal(inOrder(u.Names), inOrder(other.Names)) && u.Before.Type() == other.Before.Type() && reflect.DeepEqual(u.Before.Interface(), other.Before.Interface())
 }

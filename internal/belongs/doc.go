@@ -1,3 +1,3 @@
-// Package belongs keeps the foreign keys of versioned structs true to what was asked for. GORM sets a foreign key to the key
-// of the struct in the association, whenever there is one, although most associations are only there because they were read.
+// Package belongs makes versioned structs store the foreign keys that the program has set. Whenever a struct holds an association,
+// GORM sets the foreign key to the association's key, although most associations are only there because they were read.
 package belongs

@@ -15,23 +15,23 @@ type holding struct {
 	place    reflect.Value
 	was      statement.Association
 	keys     []kept // the fields of the foreign key
-	fits     bool   // it has the key that the struct names
-	key      string // if not: the foreign key before GORM sets it
+	fits     bool   // its key equals the foreign key of the struct
+	key      string // if it does not fit: the foreign key before GORM sets it
 	saving
 }
 
-// saving is what a statement does to a foreign key and the struct that is held for it.
+// saving is what a statement does to an association and its foreign key.
 type saving struct {
-	saved    bool // GORM saves it, and sets the foreign key
-	explicit bool // the caller named it
+	saved    bool // GORM saves the association, and sets the foreign key
+	explicit bool // the caller named the association
 	selected bool // the caller named the foreign key, in Select
-	direct   bool // GORM writes the foreign key without it
-	assigned bool // the foreign key is to become its key
-	stale    bool // the foreign key was assigned, and it is what the row belonged to before
+	direct   bool // GORM writes the foreign key and does not save the association
+	assigned bool // the caller assigned the association, so the foreign key gets its key
+	stale    bool // the caller assigned the foreign key, so the association is the old one
 	written  bool // the statement writes the foreign key
 }
 
-// kept is what a field held.
+// kept is a field with its old value.
 type kept struct{ place, value, behind reflect.Value }
 
 func keep(place reflect.Value) kept {

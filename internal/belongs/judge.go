@@ -15,8 +15,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// judge decides for each association whether it was assigned. It was read if it has the key that the struct names. If it has
-// another one, either of them was assigned after reading: the row, at the version at which the struct was read, says which.
+// judge decides for each association whether the caller assigned it. If its key equals the foreign key, it was only read. If they
+// differ, one of the two was assigned after reading. If the row is still at the version that the struct was read at, it shows which.
 func (w *writing) judge() error {
 	var doubtful []*holding
 	for _, h := range w.held {
@@ -33,7 +33,7 @@ func (w *writing) judge() error {
 		case !statement.HasKeyOfOther(h.relation, h.place):
 			h.assigned = true // GORM creates it
 		case w.from == form:
-			h.stale = true // if the form writes the foreign key
+			h.stale = true // AfterWrite looks whether the form writes the foreign key
 		case h.explicit && !h.selected, all && same, h.saved && h.namesNone(), w.isLeft(h), w.isGiven(h):
 			h.assigned = true
 		default:
@@ -56,7 +56,7 @@ func (w *writing) judge() error {
 	return nil
 }
 
-// names reports whether the caller names a part of the foreign key, all of it, and whether what he names is the key of the
+// names reports whether the caller's map has some or all parts of the foreign key, and whether they equal the key of the
 // association.
 func (w *writing) names(h *holding) (some, all, same bool) {
 	all, same = true, true
@@ -71,17 +71,17 @@ func (w *writing) names(h *holding) (some, all, same bool) {
 	return some, all, same
 }
 
-// isGiven reports whether the association is what Association(…).Append or Replace was given: the foreign key says no more then.
+// isGiven reports whether the association was given to Association(…).Append or Replace. Then the foreign key does not matter.
 func (w *writing) isGiven(h *holding) bool {
 	return slices.Contains(w.db.Statement.Selects, h.relation.Name) && statement.InAssociation()
 }
 
-// isLeft reports whether the contradiction is left to others: nothing is executed, or a merge or a root has asked the row before.
+// isLeft reports whether a contradiction need not be resolved here: nothing is executed, or a merge or a root has already looked at the row.
 func (w *writing) isLeft(h *holding) bool {
 	return w.db.DryRun || asked.Of(w.db.Statement).Merges() || slices.Contains(w.model.Roots, h.relation)
 }
 
-// observe reads the rows of structs whose foreign keys and associations contradict each other.
+// observe reads the rows of structs with a foreign key that differs from the association's key.
 func (w *writing) observe(doubtful []*holding) error {
 	var keys [][]any
 	names := slices.Clone(w.model.Schema.PrimaryFieldDBNames)
@@ -110,8 +110,8 @@ func (w *writing) observe(doubtful []*holding) error {
 	return nil
 }
 
-// rowsOf reads the rows of these keys, and returns them by the keys as they are spelled here. The server may spell them in its own
-// way, so those that are not found among many are read one by one.
+// rowsOf reads the rows with these keys, and returns them by the keys as the program spells them. The server may spell a key
+// differently. So keys that are not found in the common query are read one by one.
 func (w *writing) rowsOf(keys [][]any, names []string) (map[string]reflect.Value, error) {
 	rows := map[string]reflect.Value{}
 	read := func(some [][]any) ([]reflect.Value, error) {
@@ -151,7 +151,7 @@ func isText(part any) bool {
 	return kind < reflect.Int || kind > reflect.Float64
 }
 
-// parts is in how many statements so many keys can be named.
+// parts is how many statements are needed for so many keys.
 func (w *writing) parts(keys [][]any) (n int) {
 	for n = 1; !guard.FitIn(w.db, keys[:len(keys)/n]); {
 		n *= 2
@@ -164,8 +164,8 @@ func (w *writing) keyOf(row reflect.Value) []any {
 	return key
 }
 
-// compare decides by the row, if the struct was read from it as it is: what the row still has was read, and the other one was
-// assigned. Otherwise nobody can tell, and the two must agree, unless the write fails by itself.
+// compare decides by the row, if the row is unchanged since the struct was read. Then the key that the row has was read, and the
+// other one was assigned. If the row has changed, it cannot be known. Then the two must agree, unless the write will be refused anyway.
 func (w *writing) compare(h *holding, row reflect.Value) error {
 	version := w.model.Column
 	held := version.Read(h.row)
@@ -182,7 +182,7 @@ func (w *writing) compare(h *holding, row reflect.Value) error {
 	case link == h.key:
 		h.assigned = true
 	case link == statement.KeyOfOther(h.relation, h.place) && len(w.db.Statement.Selects) == 0 && statement.InAssociation():
-		return w.contradicts(h) // Append and Replace may have been given what the row has
+		return w.contradicts(h) // Append and Replace may have been given the association that the row has already
 	case link == statement.KeyOfOther(h.relation, h.place):
 		h.stale = true
 	case h.saved:
@@ -191,20 +191,19 @@ func (w *writing) compare(h *holding, row reflect.Value) error {
 	return nil
 }
 
-// compares reports whether the statement refuses a struct, which was read or not, if it is not as its row.
+// compares reports whether the statement refuses a stale struct. loaded says that the struct was read.
 func (w *writing) compares(loaded bool) bool {
 	intent := asked.Of(w.db.Statement)
 	return (!w.creates || loaded && statement.InSave()) && (intent == nil || !intent.Ignore && !intent.Expects) && !statement.IsInMaps(w.db.Statement.Dest, w.model.Column.Field)
 }
 
-// isUnversioned reports whether the foreign key may change without its version.
+// isUnversioned reports whether the foreign key may change without moving the version.
 func (w *writing) isUnversioned(h *holding) (is bool) {
 	h.eachKey(func(key *schema.Field, _ *schema.Reference) { is = is || w.model.Unversioned[key.DBName] })
 	return is
 }
 
-// namesNone reports whether the foreign key is empty. The struct does not show if somebody has emptied it, or has never
-// filled it in.
+// namesNone reports whether the foreign key is empty. The struct does not show whether it was emptied or never set.
 func (h *holding) namesNone() bool {
 	return !slices.ContainsFunc(h.keys, func(key kept) bool { return !key.value.IsZero() })
 }
@@ -237,7 +236,7 @@ func (w *writing) mustAgree() error {
 	return nil
 }
 
-// contradicts is the error of an association and a foreign key that name two rows.
+// contradicts is the error if an association and its foreign key name different rows.
 func (w *writing) contradicts(h *holding) error {
 	var columns, values []string
 	ctx := w.db.Statement.Context

@@ -13,22 +13,23 @@ import (
 	"github.com/gormlock/gormlock/internal/unlinked"
 )
 
-// reading is what the structs held that a query reads into.
+// reading remembers what the structs held before a query reads into them.
 type reading struct{ structs []linked }
 
-// linked is a struct and its links before it was read.
+// linked is a struct with its links from before it was read.
 type linked struct {
 	row    reflect.Value
 	links  statement.Links
-	joined []string // the associations that the query reads along
+	joined []string // the associations that the query joins
 }
 
 const readingClause = "gormlock:belongs_reading"
 
-// Build makes a reading fit into a statement's clauses, where it is found again. It writes nothing.
+// Build writes nothing. It makes reading a clause, so that the statement can carry it.
 func (*reading) Build(clause.Builder) {}
 
-// BeforeRead remembers what the struct that is read into belongs to. The elements of slices are always new. Of is the model of the query.
+// BeforeRead remembers what the destination struct belongs to. Slices need nothing, because their elements are always new. of is the model of the
+// query.
 func BeforeRead(db *gorm.DB, of *model.Model) {
 	stmt := db.Statement
 	if db.Error != nil || db.DryRun || of == nil {
@@ -50,7 +51,7 @@ func BeforeRead(db *gorm.DB, of *model.Model) {
 	}
 }
 
-// linksIn are the links of a struct, and of those in it that the query joins: GORM reads into them as they are.
+// linksIn are the links of a struct, and of the structs in it that the query joins, because GORM reads into these without replacing them.
 func linksIn(db *gorm.DB, s *schema.Schema, row reflect.Value, path string) (all []linked) {
 	var joined []string
 	for _, join := range db.Statement.Joins {
@@ -71,8 +72,7 @@ func linksIn(db *gorm.DB, s *schema.Schema, row reflect.Value, path string) (all
 	return all
 }
 
-// AfterRead empties the associations of other rows than those that the row, as it was read, belongs to. Preloading comes
-// after it.
+// AfterRead empties associations if the row that was read belongs to another row. It runs before Preload.
 func AfterRead(db *gorm.DB) {
 	emptyOthers(db)
 	unlinked.AfterRead(db)

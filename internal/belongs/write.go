@@ -19,7 +19,7 @@ import (
 	"github.com/gormlock/gormlock/internal/unlinked"
 )
 
-// writing is what the structs of a statement belong to, from before GORM saves the associations until the statement has ended.
+// writing keeps what the structs of a statement belong to, from before GORM saves the associations until the statement has ended.
 type writing struct {
 	db      *gorm.DB
 	model   *model.Model
@@ -27,7 +27,7 @@ type writing struct {
 	from    source
 	own     map[string]any // the caller's map
 	held    []*holding
-	emptied []statement.Association // taken from the structs by the statement
+	emptied []statement.Association // removed from the structs by AfterWrite
 }
 
 // source is where the values of a statement come from.
@@ -41,7 +41,7 @@ const (
 
 const writingClause = "gormlock:belongs_writing"
 
-// Build makes a writing fit into a statement's clauses, where it is found again. It writes nothing.
+// Build writes nothing. It makes writing a clause, so that the statement can carry it.
 func (*writing) Build(clause.Builder) {}
 
 func of(db *gorm.DB) *writing {
@@ -49,8 +49,8 @@ func of(db *gorm.DB) *writing {
 	return w
 }
 
-// BeforeAssociations finds out which associations of the structs were assigned. Of those that are only there because they
-// were read, GORM must not store the key. What the roots among them forbid is asked first.
+// BeforeAssociations finds out which associations of the structs the caller assigned. GORM must not store the keys of the others,
+// which are only there because they were read. ofRoots refuses what is not allowed for roots. It runs before that.
 func BeforeAssociations(ofRoots func(*gorm.DB)) func(*gorm.DB) {
 	return func(db *gorm.DB) {
 		unlinked.RefuseEmptied(db)
@@ -63,7 +63,7 @@ func BeforeAssociations(ofRoots func(*gorm.DB)) func(*gorm.DB) {
 	}
 }
 
-// AfterAssociations finds out whether GORM has stored the keys that it gave to the structs of the associations.
+// AfterAssociations checks that GORM has stored the keys that it gave to the structs of the associations.
 func AfterAssociations(next func(*gorm.DB)) func(*gorm.DB) {
 	return func(db *gorm.DB) {
 		children.EndGraph(db)
@@ -102,7 +102,7 @@ func beforeAssociations(db *gorm.DB) {
 	stmt.Clauses[writingClause] = clause.Clause{Expression: w}
 }
 
-// holdsOwner reports whether a struct holds something that it belongs to.
+// holdsOwner reports whether a struct holds a belongs-to association.
 func holdsOwner(m *model.Model, row reflect.Value) bool {
 	if row.Type() != m.Schema.ModelType {
 		return false
@@ -149,7 +149,7 @@ func (w *writing) find() {
 	})
 }
 
-// eachKey visits the foreign keys that GORM sets.
+// eachKey visits the fields of the foreign key, which GORM sets.
 func (h *holding) eachKey(visit func(key *schema.Field, ref *schema.Reference)) {
 	for _, ref := range h.relation.References {
 		if !ref.OwnPrimaryKey {
@@ -158,7 +158,7 @@ func (h *holding) eachKey(visit func(key *schema.Field, ref *schema.Reference)) 
 	}
 }
 
-// isUpserted reports whether an upsert writes the foreign key into the rows that it finds.
+// isUpserted reports whether an upsert writes the foreign key into existing rows.
 func (h *holding) isUpserted(stmt *gorm.Statement) (is bool) {
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	h.eachKey(func(key *schema.Field, _ *schema.Reference) {
@@ -184,7 +184,7 @@ func (w *writing) readSource() {
 	}
 }
 
-// BeforeWrite leaves to the statement the foreign keys that were asked for, after GORM has set them all.
+// BeforeWrite runs after GORM has set all foreign keys. It restores those of associations that the caller did not assign.
 func BeforeWrite(db *gorm.DB) {
 	w := of(db)
 	if w == nil || db.Error != nil {
@@ -213,11 +213,11 @@ func BeforeWrite(db *gorm.DB) {
 	}
 	w.findWritten()
 	if j := journal.Of(db.Statement); j != nil {
-		j.Keep(w) // before what the statement does to the foreign keys, to be taken back after it
+		j.Keep(w) // kept before the statement's own step, so that it is undone after that
 	}
 }
 
-// restoreMap takes the foreign keys out of the map that the caller did not put there.
+// restoreMap removes the foreign keys from the map that the caller did not put there, and restores the others.
 func (w *writing) restoreMap() {
 	values, _ := w.db.Statement.Dest.(map[string]any)
 	for _, h := range w.held {
@@ -245,7 +245,7 @@ func (w *writing) assign(h *holding) {
 	})
 }
 
-// findWritten finds out which foreign keys the statement writes that were assigned beside an association.
+// findWritten finds out which of the assigned foreign keys the statement writes.
 func (w *writing) findWritten() {
 	isStale := func(h *holding) bool { return h.stale && !h.written }
 	if !slices.ContainsFunc(w.held, isStale) {
@@ -259,7 +259,7 @@ func (w *writing) findWritten() {
 	}
 }
 
-// AfterWrite empties the associations of rows that the written rows no longer belong to. The next save would move the rows
+// AfterWrite empties associations to which the written rows no longer belong. Otherwise the next save would move the rows
 // back.
 func AfterWrite(db *gorm.DB) {
 	w := of(db)
@@ -268,7 +268,7 @@ func AfterWrite(db *gorm.DB) {
 	}
 	for _, h := range w.held {
 		switch {
-		case h.place.IsZero(): // the row that came back belongs to another
+		case h.place.IsZero(): // already emptied: the returned row belongs to another one
 		case statement.Refers(h.relation, h.row, h.place):
 			continue
 		case h.fits || h.stale && h.written || statement.LinkOf(h.relation, h.row) != h.key:
@@ -284,7 +284,7 @@ func AfterWrite(db *gorm.DB) {
 	}
 }
 
-// AfterEnd gives the associations back if the statement was undone, or its transaction is.
+// AfterEnd restores the associations if the statement failed. A rollback of the transaction restores them by Undo.
 func AfterEnd(db *gorm.DB) {
 	unlinked.AfterEnd(db)
 	w := of(db)
@@ -297,12 +297,12 @@ func AfterEnd(db *gorm.DB) {
 	}
 }
 
-// Undo implements journal.Step, as does Lose. The foreign keys are back by then.
+// Undo implements journal.Step, as does Lose. By then the foreign keys are restored.
 func (w *writing) Undo() {
 	for _, association := range w.emptied {
 		association.PutBack()
 	}
 }
 
-// Lose leaves them empty: the foreign keys may not be what they were.
+// Lose leaves the associations empty, because the foreign keys may differ from the old ones.
 func (w *writing) Lose() {}

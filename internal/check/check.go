@@ -1,4 +1,4 @@
-// Package check looks at models before they are used: at their tags, and at the tables that those are about.
+// Package check checks models before they are used: their tags, and the tables that the tags are about.
 package check
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/gormlock/gormlock/internal/tables"
 )
 
-// Models looks at the tags of models alone, and returns one error about all that are wrong.
+// Models checks only the tags of models, and returns one error about everything that is wrong.
 func Models(db *gorm.DB, models []any) error {
 	if err := install.Usable(db); err != nil {
 		return err
@@ -32,10 +32,10 @@ func Models(db *gorm.DB, models []any) error {
 	return each(db, models, nil)
 }
 
-// Columns looks at the tags, and at the columns they stand for.
+// Columns checks the tags, and the columns that they describe.
 func Columns(db *gorm.DB, models []any) error { return each(db, models, (*examination).columns) }
 
-// All looks at everything: tags, columns, whether those can be missed, and the tables of gormlock.
+// All checks everything: tags, columns, whether other writers can leave the columns out, and gormlock's own tables.
 func All(db *gorm.DB, models []any) error {
 	if err := install.Usable(db); err != nil {
 		return err
@@ -69,7 +69,7 @@ func each(db *gorm.DB, models []any, look func(*examination)) error {
 	return wrong
 }
 
-// problems is all that is wrong with the models of one call.
+// problems collects what is wrong with the models of one call.
 type problems struct {
 	of, models int
 	all        []error
@@ -92,7 +92,7 @@ func (p *problems) Error() string {
 
 func (p *problems) Unwrap() []error { return p.all }
 
-// examination is that of one model.
+// examination examines one model.
 type examination struct {
 	db    *gorm.DB
 	name  string
@@ -124,19 +124,19 @@ func (x *examination) parse(value any) {
 	}
 }
 
-// column is one of a table, as the server has it.
+// column is a column of a table, as the server describes it.
 type column struct {
-	Name      string `gorm:"column:name"` // whatever the program's NamingStrategy is, as below
+	Name      string `gorm:"column:name"` // fixed, whatever the program's NamingStrategy is, as below
 	Type      string `gorm:"column:type"`
 	Required  bool   `gorm:"column:required"`  // NOT NULL
 	Filled    bool   `gorm:"column:filled"`    // it has a default
 	Precision int    `gorm:"column:precision"` // of a time, in digits of a second
-	OfView    bool   `gorm:"column:of_view"`   // which has neither NOT NULL nor defaults to look at
+	OfView    bool   `gorm:"column:of_view"`   // a view has neither NOT NULL nor defaults to check
 	Computed  bool   `gorm:"column:computed"`  // no statement can assign it
-	Filling   string `gorm:"column:filling"`   // what fills it
+	Filling   string `gorm:"column:filling"`   // the expression that fills it
 }
 
-// columns looks whether the columns of version and fence are there, and hold what they have to.
+// columns checks whether the columns of version and fence exist, and can hold what they must.
 func (x *examination) columns() {
 	if x.model.Column == nil && x.model.Fence == nil {
 		return
@@ -185,7 +185,7 @@ func (x *examination) holds(field *schema.Field, table string, kinds []string, w
 	}
 }
 
-// ticks looks whether the column keeps a time as exactly as the model says: a version must move with each write.
+// ticks checks whether the column keeps times as exactly as the model says: each write must move the version.
 func (x *examination) ticks(table string) {
 	v := x.model.Column
 	c := x.column(v.Field.DBName)
@@ -208,7 +208,7 @@ func (x *examination) column(name string) *column {
 	return nil
 }
 
-// read reads what columns the table has. It reports whether it is there.
+// read reads the columns of the table, and reports whether the table exists.
 func (x *examination) read(table string) bool {
 	found, err := columnsOf(x.db, table)
 	switch {
@@ -221,8 +221,8 @@ func (x *examination) read(table string) bool {
 	return found != nil
 }
 
-// instead looks whether the server does something else in the place of an update. What it compares then is the row as it
-// was when the statement began, so of two writers that wait for each other both get through.
+// instead checks whether the server executes something else instead of an update. Such a statement compares the row as it was when the statement
+// began, so if two writers wait for each other, both succeed.
 func (x *examination) instead(table string) {
 	var does string
 	if err := x.db.Raw(`SELECT coalesce((SELECT 'trigger '||tgname FROM pg_trigger WHERE tgrelid = to_regclass(@table) AND tgtype & 64 > 0 AND tgtype & 24 > 0 LIMIT 1),
@@ -235,7 +235,7 @@ func (x *examination) instead(table string) {
 	}
 }
 
-// key looks whether the table keeps the key of the model apart from those of other rows: a write of one struct is for one row.
+// key checks whether the table keeps the model's key unique: a write of one struct must be for one row.
 func (x *examination) key(table string) {
 	var names []string
 	for _, field := range x.model.Schema.PrimaryFields {
@@ -256,7 +256,7 @@ func (x *examination) key(table string) {
 	}
 }
 
-// columnsOf are the columns of the table that the search_path finds, nil where there is none.
+// columnsOf are the columns of the table that the search_path finds, or nil if there is none.
 func columnsOf(db *gorm.DB, table string) (found []column, err error) {
 	err = db.Raw(`SELECT a.attname AS name, coalesce(base.typname, t.typname) AS type, a.attnotnull OR t.typnotnull AS required, a.atthasdef OR t.typdefault IS NOT NULL AS filled,
 		CASE WHEN coalesce(nullif(a.atttypmod, -1), t.typtypmod) BETWEEN 0 AND 6 THEN coalesce(nullif(a.atttypmod, -1), t.typtypmod) ELSE 6 END AS precision, c.relkind = 'v' AS of_view,
@@ -267,7 +267,7 @@ func columnsOf(db *gorm.DB, table string) (found []column, err error) {
 	return found, err
 }
 
-// quoted is a name of a table as the server reads it.
+// quoted is a table's name as the server reads it.
 func quoted(table string) string {
 	parts := strings.Split(table, ".")
 	for i := range parts {
@@ -276,7 +276,7 @@ func quoted(table string) string {
 	return strings.Join(parts, ".")
 }
 
-// columnsByGORM looks on other databases, where tests run.
+// columnsByGORM does the same on other databases, where tests run.
 func (x *examination) columnsByGORM(table string) {
 	migrator := x.db.Migrator()
 	if !migrator.HasTable(table) {
@@ -291,7 +291,7 @@ func (x *examination) columnsByGORM(table string) {
 	}
 }
 
-// defaults looks whether rows that others insert get a version. One of Rails may be NULL, which is 0 there.
+// defaults checks whether rows that other programs insert get a version. A version of Rails can be NULL, which counts as 0.
 func (x *examination) defaults() {
 	v := x.model.Column
 	if v == nil || v.IsSystem() || v.IsRails() || x.table == nil {
@@ -320,10 +320,10 @@ func (x *examination) defaults() {
 	}
 }
 
-// number is a default that is one, as the server writes it: 1, '-1'::integer, (0)::bigint.
+// number matches a default that is a number, as the server writes it: 1, '-1'::integer, (0)::bigint.
 var number = regexp.MustCompile(`^[(']*(-?\d+)(?:\.0+)?[)']*(?:::[a-z ]+\)?)*$`)
 
-// own looks at the tables of gormlock: that of the tokens, where the model has a fence, and that of Once, where it is there.
+// own checks gormlock's tables: the table of tokens if the model has a fence, and the table of Once if it exists.
 func (x *examination) own() {
 	if !statement.IsPostgres(x.db) {
 		return

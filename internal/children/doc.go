@@ -1,3 +1,4 @@
-// Package children knows what GORM would do to the children in the associations of a struct that is saved: leave one of two with the same key
-// out, store one twice, give one its parent's key for good though the statement fails. What cannot be mended is refused before anything is stored.
+// Package children prevents faults of GORM when it saves a struct with children. GORM would leave out one of two children with the same key,
+// store one twice, or leave the parent's key in a child although the statement failed. If the package cannot mend a fault, it refuses the save
+// before anything is stored.
 package children

@@ -16,14 +16,14 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// GORM saves an association only if one of its structs was in no other association of what is saved at once. It gives each struct the key
-// of its parent all the same.
+// In one save, GORM skips an association if each of its structs was in another association before. But it gives each struct the key of its
+// parent in any case.
 
-// graph is what a statement saves with all associations within it: which foreign keys GORM gave to children.
+// graph holds the foreign keys that GORM gives to children in one statement, including all nested associations.
 type graph struct {
 	root  *gorm.Statement // the statement of the caller
 	given map[placeOfKey]given
-	moved []placeOfKey // those that the children did not have
+	moved []placeOfKey // the foreign keys that change
 }
 
 // placeOfKey is a foreign key in a struct.
@@ -36,9 +36,9 @@ type placeOfKey struct {
 type given struct {
 	relation *schema.Relationship
 	child    reflect.Value
-	value    string // that of the parent
-	was      string // that of the child before
-	stored   bool   // the child had it, or was stored with it
+	value    string // the new foreign key: the key of the parent
+	was      string // the old foreign key
+	stored   bool   // the child had it before, or was stored with it
 }
 
 const graphSetting = "gormlock:graph" // GORM hands settings on to the statements of associations
@@ -64,7 +64,7 @@ func BeginGraph(db *gorm.DB) {
 	}
 }
 
-// EndGraph refuses what gave a child a foreign key that was not stored, when all associations are saved.
+// EndGraph runs when all associations are saved. It fails the statement if a child has got a foreign key that was not stored.
 func EndGraph(db *gorm.DB) {
 	g := begunBy(db.Statement)
 	if g == nil || db.Error != nil {
@@ -83,7 +83,7 @@ func EndGraph(db *gorm.DB) {
 	}
 }
 
-// storedByTwin reports whether another struct of the row was stored with the foreign key: see RefuseTwins.
+// storedByTwin reports whether another struct of the same row was stored with the foreign key: see RefuseTwins.
 func (g *graph) storedByTwin(at placeOfKey) bool {
 	one := g.given[at]
 	for other, twin := range g.given {
@@ -94,7 +94,7 @@ func (g *graph) storedByTwin(at placeOfKey) bool {
 	return false
 }
 
-// begunBy is the graph of the caller's statement, nil where there is none.
+// begunBy is the graph that this statement has begun, nil if there is none.
 func begunBy(stmt *gorm.Statement) *graph {
 	if stmt.Schema == nil || !statement.HasRelations(stmt.Schema) {
 		return nil
@@ -105,14 +105,14 @@ func begunBy(stmt *gorm.Statement) *graph {
 	return nil
 }
 
-// forgetGraph lets the statement be used again.
+// forgetGraph removes the graph, because the statement may be used again.
 func forgetGraph(stmt *gorm.Statement) {
 	if begunBy(stmt) != nil {
 		stmt.Settings.Delete(graphSetting)
 	}
 }
 
-// give notes the foreign key that the child gets from its parent. It is an error if another parent gives it another one.
+// give notes the foreign key that the child gets from its parent. If another parent gives the child another key, that is an error.
 func (g *graph) give(key *schema.Field, one given) error {
 	at := placeOfKey{one.child.Addr().Pointer(), key}
 	if before, is := g.given[at]; is && before.value != one.value {
@@ -127,13 +127,13 @@ func (g *graph) give(key *schema.Field, one given) error {
 	return nil
 }
 
-// GotKeys reports whether GORM gives children other parents in what is saved at once.
+// GotKeys reports whether GORM gives children other parents in this save.
 func GotKeys(stmt *gorm.Statement) bool {
 	g := graphOf(stmt)
 	return g != nil && len(g.moved) > 0
 }
 
-// NoteStored notes that a statement has stored a struct, and which columns: all of them if they are nil.
+// NoteStored notes that a statement has stored these columns of a struct; nil: all columns.
 func NoteStored(stmt *gorm.Statement, row reflect.Value, columns []string) {
 	g := graphOf(stmt)
 	if !row.CanAddr() {
@@ -149,7 +149,7 @@ func NoteStored(stmt *gorm.Statement, row reflect.Value, columns []string) {
 	}
 }
 
-// SetByUpsert are the columns that an upsert sets in the rows that it finds, and nil if these are all of them.
+// SetByUpsert are the columns that an upsert sets in existing rows; nil: all columns.
 func SetByUpsert(stmt *gorm.Statement) []string {
 	c, ok := stmt.Clauses["ON CONFLICT"]
 	if !ok {
@@ -166,13 +166,13 @@ func SetByUpsert(stmt *gorm.Statement) []string {
 	return columns
 }
 
-// now is the foreign key that the child has by now.
+// now is the current foreign key of the child.
 func (o given) now(key *schema.Field) string {
 	value, _ := key.ValueOf(context.Background(), o.child)
 	return keyText(value)
 }
 
-// keyText is a foreign key as a string, and that behind a pointer the same.
+// keyText is a foreign key as a string. A pointer gives the same string as its value.
 func keyText(value any) string {
 	if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer && !v.IsNil() {
 		if _, is := value.(driver.Valuer); !is {
@@ -184,7 +184,7 @@ func keyText(value any) string {
 
 func (o given) where() string { return o.relation.Schema.Name + "." + o.relation.Name }
 
-// name names the row of the child.
+// name names the row of the child for people.
 func (o given) name() string {
 	s, values := o.relation.FieldSchema, map[string]any{}
 	if nameIn(s, o.child) == "" {

@@ -21,11 +21,11 @@ import (
 
 const movedSetting = "gormlock:moved"
 
-// moved are the children that come from another parent; true: from none.
+// moved holds the addresses of children that get another parent; true: they had none.
 type moved map[uintptr]bool
 
-// NoticeMoved remembers which children come from another parent, before GORM gives them the key of this one. It also
-// remembers their old keys, for a rollback.
+// NoticeMoved remembers which children get another parent, before GORM gives them its key. It also
+// remembers their old foreign keys, for a rollback.
 func NoticeMoved(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil || db.DryRun {
@@ -72,8 +72,8 @@ func NoticeMoved(db *gorm.DB) {
 	}
 }
 
-// look compares the foreign keys of a child with its parent. It is an error if another parent would give it another key: that is the key
-// of another row.
+// look compares the foreign keys of a child with its parent. If the foreign key is a part of the child's primary key and would change, that is
+// an error: the child would become another row.
 func (m moved) look(stmt *gorm.Statement, relation *schema.Relationship, parent, child reflect.Value, links *links) error {
 	moves, fromNone := false, true
 	for _, ref := range relation.References {
@@ -107,7 +107,7 @@ func (m moved) look(stmt *gorm.Statement, relation *schema.Relationship, parent,
 	return nil
 }
 
-// MovedHere reports whether the struct is a child that comes from another parent, or from none.
+// MovedHere reports whether the struct is a child that gets another parent, and whether it had none.
 func MovedHere(stmt *gorm.Statement, row reflect.Value) (came, fromNone bool) {
 	value, _ := stmt.Settings.Load(movedSetting)
 	all, _ := value.(moved)
@@ -118,13 +118,13 @@ func MovedHere(stmt *gorm.Statement, row reflect.Value) (came, fromNone bool) {
 	return came, fromNone
 }
 
-// links are foreign keys of children as they were before GORM gave them their parent's key.
+// links are the foreign keys of children from before GORM gave them their parent's key.
 type links struct {
 	all     []link
-	version *column.Version // of the children that are looked at; nil: they have a fence alone
-	graph   *graph          // nil: they are not saved
-	places  *memory.Places  // where the transaction has structs by now
-	in      memory.Table    // that of the parents
+	version *column.Version // of the current children; nil: they only have a fence
+	graph   *graph          // nil: the children are not saved
+	places  *memory.Places  // where the structs of the transaction are now
+	in      memory.Table    // the table of the parents
 	at      int64           // the moment
 }
 
@@ -133,18 +133,18 @@ type link struct {
 	child  reflect.Value
 	was    reflect.Value
 	behind reflect.Value // the old value behind it, if it is a pointer
-	none   reflect.Value // the embedded pointer on the way to the key, if it was nil
-	given  string        // the key that GORM gives, as a string
-	name   string        // the child's own key; empty: it has none
-	is     memory.Key    // the same
+	none   reflect.Value // the embedded pointer on the way to the foreign key, if it was nil
+	given  string        // the foreign key that GORM gives, as a string
+	name   string        // the child's primary key as a string; empty: it has none
+	is     memory.Key    // the child's primary key
 
-	version *column.Version // nil: the child has a fence alone
+	version *column.Version // nil: the child only has a fence
 	at      column.Value    // the child's version
 }
 
 const linksClause = "gormlock:links"
 
-// Build makes links fit into a statement's clauses, where they are found again. It writes nothing.
+// Build writes nothing. It makes links a clause, so that the statement can carry it.
 func (*links) Build(clause.Builder) {}
 
 func (l *links) add(key *schema.Field, child reflect.Value, given any) {
@@ -168,7 +168,7 @@ func (l *links) add(key *schema.Field, child reflect.Value, given any) {
 	l.all = append(l.all, one)
 }
 
-// nameIn is the key of a struct of this schema as a string, empty where it has none.
+// nameIn is the primary key of a struct of this schema as a string, empty if it has none.
 func nameIn(s *schema.Schema, row reflect.Value) string {
 	key, has := make([]any, len(s.PrimaryFields)), false
 	for i, field := range s.PrimaryFields {
@@ -191,8 +191,9 @@ func (l *links) Seek(places *memory.Places) {
 	}
 }
 
-// Undo implements journal.Step, as does Lose. It leaves alone what the caller has changed since, and finds the children that he
-// has moved within their slice, or that GORM has copied: they have the version that the child had. Another version is that of another struct of the row.
+// Undo implements journal.Step, as does Lose. It does not touch foreign keys that the caller has changed since. It also finds children that the
+// caller has moved within their slice, or that GORM has copied: they have the version that the child had. A struct with another version is a
+// different struct of the same row.
 func (l *links) Undo() {
 	type keyed struct {
 		key  *schema.Field
@@ -234,10 +235,10 @@ func (l *link) putBack(child reflect.Value) {
 	}
 }
 
-// Lose leaves the keys as they are: the structs written with them count as not read.
+// Lose leaves the foreign keys as they are: the structs that were written with them count as not read.
 func (l *links) Lose() {}
 
-// UndoLinks takes back the foreign keys that a statement gave to children and did not store.
+// UndoLinks runs at the end of a statement. If the statement failed, it restores the foreign keys of the children.
 func UndoLinks(db *gorm.DB) {
 	forgetGraph(db.Statement)
 	c, ok := db.Statement.Clauses[linksClause]
@@ -250,7 +251,7 @@ func UndoLinks(db *gorm.DB) {
 	}
 }
 
-// empty takes the key away, and the embedded struct that was made for it if nothing else is in it.
+// empty removes the foreign key, and the embedded struct that was made for it if that holds nothing else.
 func (l *link) empty(child, place reflect.Value) {
 	place.SetZero()
 	if none := l.none; !none.IsNil() && none.Elem().IsZero() && child.Addr().Pointer() == l.child.Addr().Pointer() {

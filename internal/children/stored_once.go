@@ -8,8 +8,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// StoreOnce makes the save of an association store a struct once that is in it twice, by one pointer: under two parents, or because it was
-// appended again after a rollback. GORM would store it twice, and give the struct the key of the second row.
+// StoreOnce removes repeated pointers from the structs of an association that GORM saves. A struct can be there twice under two parents, or
+// because it was appended again after a rollback. GORM would store it twice, and give the struct the key of the second row.
 func StoreOnce(stmt *gorm.Statement) {
 	given := reflect.Indirect(reflect.ValueOf(stmt.Dest))
 	if given.Kind() != reflect.Slice || given.Type().Elem().Kind() != reflect.Pointer || given.Len() < 2 || !statement.IsAssociation(stmt) {

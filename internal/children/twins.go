@@ -19,15 +19,16 @@ import (
 	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
-// GORM saves of an association the first of the structs that have one key, and leaves out the others. It takes two keys for one
-// if their parts, joined by "_", read the same.
+// If several structs of an association have the same key, GORM saves the first and leaves out the others. It takes two keys for the same if
+// their parts, joined by "_", give the same text.
 
-// RefuseTwins refuses to save associations of which GORM would leave out a part, before anything is stored.
+// RefuseTwins refuses a save if GORM would leave out structs of an association, before anything is stored.
 func RefuseTwins(db *gorm.DB) {
 	refuseTwins(db, func(*schema.Relationship) bool { return true })
 }
 
-// RefuseTwinsOfWritten does so when the keys of new owners are known, which may be parts of their children's keys.
+// RefuseTwinsOfWritten does so after the owners are stored: the keys of new owners, which may be parts of their children's keys, are known
+// only then.
 func RefuseTwinsOfWritten(db *gorm.DB) {
 	if db.Error != nil {
 		return
@@ -65,13 +66,13 @@ func refuseTwins(db *gorm.DB, of func(*schema.Relationship) bool) {
 	}
 }
 
-// twins are the structs of an association by their keys, as GORM tells them apart.
+// twins finds structs of an association with the same key, in the way GORM compares keys.
 type twins struct {
 	stmt     *gorm.Statement
 	relation *schema.Relationship
-	version  *column.Version // nil: their model has a fence alone
+	version  *column.Version // nil: their model only has a fence
 	first    map[string]associated
-	parents  map[uintptr]string // of new structs, by their addresses
+	parents  map[uintptr]string // the parents' keys of new structs, by the addresses of these
 	err      error
 }
 
@@ -79,11 +80,11 @@ type twins struct {
 type associated struct {
 	row reflect.Value
 	key []any
-	of  string // the key of its parent that it gets, as a string
+	of  string // the parent's key, which it gets as its foreign key, as a string
 }
 
-// isSaved reports whether GORM saves the structs of the association. It stores the links of all structs if those themselves are
-// omitted.
+// isSaved reports whether GORM saves the structs of the association. If only the structs of a many2many are omitted (Omit("Tags.*")), GORM
+// stores all links and no struct.
 func (t *twins) isSaved() bool {
 	chosen := statement.ChosenFor(t.stmt, slices.Contains(t.stmt.BuildClauses, "VALUES"))
 	if t.relation.Type == schema.Many2Many && chosen.LeavesOut(t.relation.Name+".*") {
@@ -92,7 +93,7 @@ func (t *twins) isSaved() bool {
 	return chosen.Has(t.relation.Name)
 }
 
-// find looks for structs that would be left out.
+// find looks for structs that GORM would leave out.
 func (t *twins) find() {
 	statement.EachStruct(t.stmt.ReflectValue, func(owner reflect.Value) {
 		if owner.Type() != t.stmt.Schema.ModelType {
@@ -132,7 +133,7 @@ func (t *twins) add(owner, row reflect.Value) {
 		}
 		if zero {
 			t.addNew(one)
-			return // GORM saves it in any case
+			return // GORM saves new structs in any case
 		}
 		one.key = append(one.key, value)
 	}
@@ -162,7 +163,7 @@ func (t *twins) addNew(one associated) {
 	t.parents[at] = one.of
 }
 
-// compare decides whether a struct can be left out, because the first with this key stands for it.
+// compare decides whether the second struct may be left out, because the first one stands for it.
 func (t *twins) compare(first, second associated) {
 	const cure = "save each by itself"
 	switch where := t.stmt.Schema.Name + "." + t.relation.Name; {
@@ -179,8 +180,8 @@ func (t *twins) compare(first, second associated) {
 	}
 }
 
-// haveRow reports whether two structs have a row: then GORM writes its foreign key at most. One that was read has one. If the version
-// does not show that, the server is asked.
+// haveRow reports whether the row of two structs exists: then GORM writes at most its foreign key. If one of them was read, it exists. If the
+// versions do not show that, the server is asked.
 func (t *twins) haveRow(first, second associated) bool {
 	switch {
 	case !t.isUnset(first.row) || !t.isUnset(second.row):
@@ -210,7 +211,7 @@ func (t *twins) nameOf(key []any) string {
 	return fault.Row(s.Table, s.PrimaryFieldDBNames, values)
 }
 
-// isLike reports whether two structs would be saved as one and the same: their columns, and what they hold, if that is saved too.
+// isLike reports whether saving either struct gives the same: their columns and associations are equal.
 func (t *twins) isLike(a, b reflect.Value) bool {
 	s := t.relation.FieldSchema
 	for _, field := range s.Fields {

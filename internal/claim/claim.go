@@ -26,10 +26,10 @@ type claim struct {
 	assign map[string]any
 	scopes []func(*gorm.DB) *gorm.DB
 
-	running  bool // GORM has it now
-	scoped   bool // and runs scopes first
+	running  bool // GORM is executing it
+	scoped   bool // GORM runs scopes first
 	prepared bool
-	stmt     *gorm.Statement // that claims, once it is prepared: no other may
+	stmt     *gorm.Statement // the one statement that may claim, once it is prepared
 	model    *model.Model
 	from     relation
 	text     *claimSQL
@@ -55,11 +55,8 @@ func Into(db *gorm.DB, rows any, limit int, assign map[string]any, scopes []func
 	if slice := reflect.TypeOf(rows).Elem(); !statement.IsSliceOfStructs(slice) {
 		return fmt.Errorf("gormlock: claim: %w: %s is not a slice of models, or of pointers to models", schema.ErrUnsupportedDataType, slice)
 	}
-	switch alone := !db.DryRun && statement.Transaction(db.Statement) == nil; {
-	case alone && !speaks.UpdateReturns():
+	if !db.DryRun && statement.Transaction(db.Statement) == nil && (!speaks.UpdateReturns() || journal.MaySendTwice(db)) {
 		return c.inTransaction(db, rows)
-	case alone && journal.MaySendTwice(db):
-		return journal.ForWrite(statement.Beside(db), rows).Connection(func(conn *gorm.DB) error { return Into(conn, rows, limit, assign, scopes) })
 	}
 	query, err := c.query(statement.Beside(db), rows)
 	if err != nil {
@@ -69,7 +66,7 @@ func Into(db *gorm.DB, rows any, limit int, assign map[string]any, scopes []func
 	c.running, c.scoped = true, statement.HasScopes(query.Statement)
 	query = query.Callback().Row().Execute(query)
 	opened, _ := query.Statement.Dest.(*sql.Rows)
-	if row, ok := query.Statement.Dest.(*sql.Row); ok && row != nil { // of another query: Scan gives its connection back
+	if row, ok := query.Statement.Dest.(*sql.Row); ok && row != nil { // it belongs to another query: Scan gives its connection back
 		_ = row.Scan()
 	}
 	switch {

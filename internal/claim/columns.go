@@ -9,9 +9,9 @@ import (
 	"github.com/gormlock/gormlock/internal/guard"
 )
 
-// The columns that gormlock keeps: what a claim does to those of T stands here.
+// This file is about the columns that gormlock keeps.
 
-// fence says by which token the claim writes the rows: nil where the model has no fence.
+// fence returns the fence with the token for the claim's write, nil if the model has no fence.
 func (c *claim) fence(stmt *gorm.Statement) (*guard.FenceGuard, error) {
 	intent := asked.Of(stmt)
 	if _, err := intent.On(c.model); err != nil {

@@ -18,19 +18,19 @@ import (
 	"github.com/gormlock/gormlock/internal/xact"
 )
 
-// claimName marks, among a statement's clauses, the query of a claim's free rows.
+// claimName marks the query of a claim's free rows, among the statement's clauses.
 const claimName = "gormlock:claim"
 
-// Build implements [clause.Expression]. What a claim marks is replaced before: if it is built, a scope runs the query that
-// it should return.
+// Build implements [clause.Expression]. The clauses that hold a claim are replaced before they are built. If one is built, a
+// scope has run the query instead of returning it.
 func (*claim) Build(builder clause.Builder) {
 	if stmt, ok := builder.(*gorm.Statement); ok {
 		fault.Add(stmt.DB, errOwnQuery)
 	}
 }
 
-// query is the query of the claim's rows as the scopes make it, with the claim in it. That it has a row lock from the
-// start keeps it on the primary.
+// query is the query of the free rows, made by the scopes, with the claim in its clauses. It has a row lock from the
+// start, so that dbresolver runs it on the primary.
 func (c *claim) query(db *gorm.DB, rows any) (*gorm.DB, error) {
 	query := db.Set("rows", true)
 	stmt := query.Statement
@@ -47,7 +47,7 @@ func (c *claim) query(db *gorm.DB, rows any) (*gorm.DB, error) {
 		return nil, fmt.Errorf("gormlock: claim: %w", errSelected)
 	}
 	stmt.Clauses[claimName] = clause.Clause{Name: claimName, Expression: c, Builder: buildClaim}
-	for _, name := range []string{"SELECT", "FOR"} { // which the claim has its own of
+	for _, name := range []string{"SELECT", "FOR"} { // the claim writes its own
 		stmt.Clauses[name] = clause.Clause{Name: name, Expression: c}
 	}
 	for _, scope := range c.scopes {
@@ -73,7 +73,7 @@ func claimOn(query *gorm.DB) *claim {
 	return c
 }
 
-// PrepareClaim runs before the statement and its locks, and refuses what a claim cannot have.
+// PrepareClaim runs before the statement and its locks, and refuses everything that a claim cannot have.
 func PrepareClaim(db *gorm.DB) {
 	c := claimOn(db)
 	if c == nil || db.Error != nil {
@@ -109,8 +109,8 @@ func (c *claim) prepare(db *gorm.DB) (err error) {
 	return nil
 }
 
-// buildClaim makes the query of a claim's free rows the statement that claims them. It runs where GORM builds the
-// statement, after the row callbacks of other plugins have put into it what they want.
+// buildClaim turns the query of a claim's free rows into the statement that claims them. It runs when GORM builds the
+// statement, after the row callbacks of other plugins have changed it.
 func buildClaim(marked clause.Clause, builder clause.Builder) {
 	stmt, ok := builder.(*gorm.Statement)
 	c, claims := marked.Expression.(*claim)
@@ -121,7 +121,7 @@ func buildClaim(marked clause.Clause, builder clause.Builder) {
 		fault.Add(stmt.DB, errOwnQuery)
 		return
 	}
-	if err := c.fits(stmt); err != nil { // once more: see above
+	if err := c.fits(stmt); err != nil { // again: other plugins may have changed it
 		fault.Add(stmt.DB, fmt.Errorf("gormlock: claim %s: %w", statement.TableName(stmt), err))
 		return
 	}
@@ -135,7 +135,7 @@ func buildClaim(marked clause.Clause, builder clause.Builder) {
 	c.write = c.writeStatement(stmt)
 }
 
-// fits refuses what a claim cannot have. What a row lock cannot have the row lock refuses.
+// fits refuses everything that a claim cannot have. What a row lock cannot have is refused by the row lock.
 func (c *claim) fits(stmt *gorm.Statement) error {
 	limit, _ := stmt.Clauses["LIMIT"].Expression.(clause.Limit)
 	_, grouped := stmt.Clauses["GROUP BY"]
@@ -174,7 +174,7 @@ func (c *claim) fits(stmt *gorm.Statement) error {
 	return fitsJoins(stmt)
 }
 
-// fitsJoins refuses what the query of a joined association would not say: it runs after the claim, for itself.
+// fitsJoins refuses a joined association with conditions: it is loaded by a query of its own after the claim, which would not have them.
 func fitsJoins(stmt *gorm.Statement) error {
 	for _, join := range stmt.Joins {
 		if _, ok := statement.RelationAlias(stmt, join.Name, join.Alias); ok && len(join.Conds) > 0 {
@@ -206,7 +206,7 @@ func hasKey(stmt *gorm.Statement, model reflect.Value) bool {
 	return false
 }
 
-// fitsClaim reports whether a claim knows what to do with a clause.
+// fitsClaim reports whether a claim can have a clause of this name.
 func fitsClaim(name string) bool {
 	switch name {
 	case "SELECT", "FROM", "WHERE", "ORDER BY", "LIMIT", "FOR", claimName, guard.UsedClause, xact.ClauseName, mark.Running, "soft_delete_enabled", "gorm:db_resolver:using":
@@ -226,7 +226,7 @@ func joinedAssociations(stmt *gorm.Statement) []string {
 	return names
 }
 
-// fieldOf is the column of the model that a key of assign names.
+// fieldOf is the field of the column that a key of assign names.
 func fieldOf(s *schema.Schema, name string) (*schema.Field, error) {
 	field := s.LookUpField(name)
 	switch {
@@ -240,7 +240,7 @@ func fieldOf(s *schema.Schema, name string) (*schema.Field, error) {
 	return field, nil
 }
 
-// Is reports whether the statement is that of a claim, which says itself what it read.
+// Is reports whether the statement is a claim's. A claim notes itself what it has read.
 func Is(stmt *gorm.Statement) bool {
 	_, claims := stmt.Clauses[claimName]
 	return claims

@@ -17,10 +17,12 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Where an UPDATE returns no rows, on MariaDB and MySQL, a claim is three statements in one transaction, its own where none is
-// open: the free rows are read and locked, leaving out those that others have locked; updated by their keys; and read again.
+// On MariaDB and MySQL an UPDATE returns no rows. There a claim is three statements in one transaction. If none is open, the claim
+// begins one. The first statement reads and locks the free rows, and skips those that others have locked. The second updates them by
+// their keys, and the third reads them again.
 
-// inTransaction claims in a transaction of its own, on the database where an update of the rows would run.
+// inTransaction claims in a new transaction, on the database where an update of the rows would run: where an UPDATE returns no rows, and where a
+// single statement might be sent twice.
 func (c *claim) inTransaction(db *gorm.DB, rows any) error {
 	var claimed error
 	err := statement.Nested(journal.ForWrite(statement.Beside(db), rows), func(tx *gorm.DB) error {
@@ -51,7 +53,7 @@ func (c *claim) writeLocking(stmt *gorm.Statement) *guard.Write {
 	return guard.NewClaim(c.model, c.guard)
 }
 
-// take updates the rows that were read and are locked, and reads them again, each at its place.
+// take updates the locked rows, and reads them again, each into its place.
 func (c *claim) take(query *gorm.DB) error {
 	slice := query.Statement.ReflectValue
 	if slice.Len() == 0 {
@@ -78,7 +80,7 @@ func (c *claim) take(query *gorm.DB) error {
 	return nil
 }
 
-// beside is a statement about the table of the claim.
+// beside is another statement on the table of the claim.
 func (c *claim) beside(query *gorm.DB) *gorm.Statement {
 	stmt := query.Session(&gorm.Session{NewDB: true, DryRun: true}).Model(reflect.New(c.model.Schema.ModelType).Interface()).Statement
 	stmt.Schema = c.model.Schema
@@ -86,7 +88,7 @@ func (c *claim) beside(query *gorm.DB) *gorm.Statement {
 	return stmt
 }
 
-// byKey writes the condition that a row is one of those claimed.
+// byKey writes the condition that selects the claimed rows by their keys.
 func (c *claim) byKey(stmt *gorm.Statement, keys [][]any) {
 	column, values := schema.ToQueryValues(stmt.Table, c.model.Schema.PrimaryFieldDBNames, keys)
 	statement.Write(stmt, " WHERE ")
@@ -118,7 +120,7 @@ func (c *claim) readAgain(query *gorm.DB, keys [][]any) error {
 	statement.Write(stmt, "SELECT *,NULL AS gormlock_place FROM ")
 	stmt.WriteQuoted(statement.OwnTable)
 	c.byKey(stmt, keys)
-	statement.Write(stmt, dialect.Of(query).Current()) // a snapshot would show a row that the update left as it was as it was before
+	statement.Write(stmt, dialect.Of(query).Current()) // reads current rows: the snapshot may be older than a row that the update left unchanged
 	rows, err := query.Statement.ConnPool.QueryContext(stmt.Context, stmt.SQL.String(), stmt.Vars...)
 	if err != nil {
 		return err
@@ -142,7 +144,7 @@ func (c *claim) readAgain(query *gorm.DB, keys [][]any) error {
 	return nil
 }
 
-// rowsByKey reads rows, by the names of their keys.
+// rowsByKey reads rows into a map by the texts of their keys.
 func (c *claim) rowsByKey(query *gorm.DB, rows *sql.Rows) (map[string]reflect.Value, error) {
 	columns, err := rows.Columns()
 	if err != nil {

@@ -13,22 +13,26 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// relation is what the server says of the relation that a claim takes rows from. Where it does not answer, it is a table like most.
+// relation is what the server says about the table or view that a claim takes rows from. If the server does not answer, the zero value stands for
+// an ordinary table.
 type relation struct {
-	noXmin   bool // its rows do not say which transaction wrote them: it is a view, or a table on another server
-	judges   bool // what looks like a condition on the row alone may not be one
+	noXmin   bool // its rows have no xmin: it is a view, or a table on another server
+	judges   bool // a condition that looks at the row only may read other tables all the same
 	nullable bool // the model's key may be NULL
-	melts    bool // the model's key has an array or a row in it
+	melts    bool // the model's key contains an array or a composite type
 	vetoes   bool // a trigger may leave a row as it is
 }
 
-// form is how the claims of the relation are written.
+// form says how claims of the relation are written.
 func (r relation) form(told seen) form { return form{told: told, melts: r.melts, vetoed: r.vetoes} }
 
-// AskRelation asks for a relation. The server itself judges its rows by the query of a view, or by policies. What looks like an operator, a cast or a
-// function of PostgreSQL's may be one that somebody made for this database, and read tables. Those of extensions are written in C, and read none. The
-// model's key is $2. Any BEFORE UPDATE trigger may leave a row as it is: what it does shows only when it runs.
-// In a statement that a rule rewrites, the server takes no update within WITH, as newClaimSQL writes it where a trigger vetoes.
+// AskRelation is the query for a relation. $1 is its name, $2 the columns of the model's key.
+//
+// It decides about judges like this: the query of a view and policies can read other tables. So can an operator, a cast or a function that was
+// made in this database, even if it has the name of one of PostgreSQL's. Those of extensions are written in C, and read none.
+//
+// Any BEFORE UPDATE trigger counts as one that vetoes, because only its execution shows what it does. A table with update rules does not count: with
+// such a rule the server accepts no update within WITH, and newClaimSQL would write one.
 var AskRelation = rowlock.Behind + `SELECT c.relkind NOT IN ('r','p','m'), c.relkind NOT IN ('r','p','m') OR c.relrowsecurity
  OR EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang
  WHERE p.oid >= 16384 AND l.lanname NOT IN ('internal','c') AND (p.proname = ANY('{` + strings.Join(sqltext.RowWords(), ",") + `}') OR p.oid IN (
@@ -41,7 +45,7 @@ FROM pg_catalog.pg_class c CROSS JOIN LATERAL (
  FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid WHERE a.attrelid = c.oid AND a.attname = ANY($2::text::text[])) AS key
 WHERE c.oid = to_regclass($1)`
 
-// relationOf is what the server has said of the statement's table. It holds for a while: see journal.Known.
+// relationOf is what the server says about the statement's table. The answer is kept for a while: see journal.Known.
 func (c *claim) relationOf(stmt *gorm.Statement) (said relation) {
 	asks, table := claimedModelOf(stmt.DB, c.model).asks, statement.NameInSQL(stmt)
 	if known, is := journal.Known(stmt, asks, table); is {

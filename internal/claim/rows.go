@@ -17,8 +17,8 @@ import (
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
-// scan reads the rows into the slice that dest points to, in their order; then what a query does after it: Preload,
-// AfterFind.
+// scan reads the rows into the slice that dest points to, in their order. Then it does what follows a query in GORM: Preload
+// and AfterFind.
 func (c *claim) scan(query *gorm.DB, opened *sql.Rows, dest any) error {
 	query.Statement.Dest, query.Statement.ReflectValue = dest, reflect.ValueOf(dest).Elem()
 	query.Statement.ReflectValue.Grow(min(c.limit, 100))
@@ -40,22 +40,22 @@ func (c *claim) scan(query *gorm.DB, opened *sql.Rows, dest any) error {
 		before, _ := journal.Count(query.Statement, true)
 		callbacks.AfterQuery(query)
 		if _, refused := before.End(query); refused && query.Error != nil && query.RowsAffected > 0 {
-			journal.Doom(query, query.Error) // what is claimed does not come to its caller
+			journal.Doom(query, query.Error) // the caller does not get what it claimed
 		}
 	}
 	return query.Error
 }
 
-// outcome is what became of the statement of a claim, as far as its rows tell.
+// outcome is what became of the statement of a claim, as far as its rows show.
 type outcome int
 
 const (
 	done      outcome = iota
 	takenBack         // the server has failed the statement, or its commit: nothing is claimed
-	unknown           // its end did not come, so it may have been committed
+	unknown           // the end of its rows did not come, so it may have been committed
 )
 
-// end closes the rows, and finds out what became of the statement. Its commit comes behind its rows, and may fail.
+// end closes the rows, and finds out what became of the statement. Its commit comes after its rows, and may fail.
 func (c *claim) end(query *gorm.DB, opened *sql.Rows) error {
 	closed := opened.Close()
 	failed := cmp.Or(opened.Err(), closed)
@@ -72,7 +72,7 @@ func (c *claim) end(query *gorm.DB, opened *sql.Rows) error {
 	return failed
 }
 
-// read reads the rows and closes them: in a transaction nothing else runs before.
+// read reads the rows and closes them: in a transaction no other statement can run before that.
 func (c *claim) read(query *gorm.DB, opened *sql.Rows) (err error) {
 	defer func() {
 		if failed := c.end(query, opened); failed != nil {
@@ -122,11 +122,11 @@ type claimedRows struct {
 	swap   func(i, j int)
 }
 
-// place of a row among those that were claimed. It reads itself: for a number database/sql takes a way through its text.
+// place is the place of a row among the claimed rows. It is a sql.Scanner because database/sql would convert a number through its text.
 type place int64
 
-// unknownPlace is the place of a row whose key the server changed when it was written: by a trigger, or because it is
-// generated from what the claim sets.
+// unknownPlace is the place of a row if the server changed its key in the claim: by a trigger, or because the key is
+// generated from a column that the claim sets.
 const unknownPlace place = math.MaxInt64
 
 // Scan implements [sql.Scanner].
@@ -142,7 +142,7 @@ func (p *place) Scan(value any) error {
 	return nil
 }
 
-// next is one row more, with nothing in it yet.
+// next adds an empty row.
 func (r *claimedRows) next() reflect.Value {
 	n := r.slice.Len()
 	r.slice.Grow(1)
@@ -155,7 +155,7 @@ func (r *claimedRows) next() reflect.Value {
 	return row.Elem()
 }
 
-// ascend reports whether the rows stand in their order, each at a place of its own.
+// ascend reports whether the rows are in the order of their places, and no two have the same place.
 func (r *claimedRows) ascend() bool {
 	for i := 1; i < len(r.places); i++ {
 		if r.places[i] <= r.places[i-1] && r.places[i] != unknownPlace {
@@ -165,7 +165,7 @@ func (r *claimedRows) ascend() bool {
 	return true
 }
 
-// drop takes the last row away.
+// drop removes the last row.
 func (r *claimedRows) drop() { r.slice.SetLen(r.slice.Len() - 1) }
 
 func (r *claimedRows) Len() int           { return len(r.places) }

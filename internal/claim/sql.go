@@ -18,7 +18,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// assignments are what the claim sets: what it was given, and the times that GORM sets in every update.
+// assignments are what the claim sets: the caller's assignments, and the times that GORM sets in every update.
 func (c *claim) assignments(stmt *gorm.Statement) (clause.Set, error) {
 	set := make(clause.Set, 0, len(c.assign)+1)
 	if len(c.assign) == 0 {
@@ -42,7 +42,7 @@ func (c *claim) assignments(stmt *gorm.Statement) (clause.Set, error) {
 		}
 		value := c.assign[name]
 		if query, ok := value.(*gorm.DB); ok {
-			value = []any{query} // in brackets, as GORM does it
+			value = []any{query} // GORM puts brackets around it
 		}
 		set = append(set, clause.Assignment{Column: clause.Column{Name: field.DBName}, Value: value})
 	}
@@ -57,7 +57,7 @@ func (c *claim) assignments(stmt *gorm.Statement) (clause.Set, error) {
 	return set, nil
 }
 
-// assignmentOf is the place of a column in set, and -1 where it is not assigned.
+// assignmentOf is the place of a column in set, -1 if it is not assigned.
 func assignmentOf(set clause.Set, column string) int {
 	return slices.IndexFunc(set, func(a clause.Assignment) bool { return a.Column.Name == column })
 }
@@ -112,7 +112,8 @@ func (c *claim) writeFree(stmt *gorm.Statement) {
 	statement.Write(stmt, c.text.end)
 }
 
-// watch makes the query leave out rows that have changed, and look for keys that are NULL, unless its conditions are on the row alone. It begins at head, and its FROM at start.
+// watch makes the query leave out rows that have changed, and fail on keys that are NULL. It does nothing if all conditions are on the row itself
+// and the key cannot be NULL. The query begins at head, and its FROM at start.
 func (c *claim) watch(stmt *gorm.Statement, head, start int) {
 	text, told := stmt.SQL.String(), seenByXmin
 	if stmt.Error != nil || !c.from.judges && !c.from.nullable && sqltext.JudgesRow(text[start:], c.hasColumn) {
@@ -128,8 +129,8 @@ func (c *claim) watch(stmt *gorm.Statement, head, start int) {
 
 func (c *claim) hasColumn(name string) bool { return c.model.Schema.FieldsByDBName[name] != nil }
 
-// mustReach refuses a claim from what a lock does not reach the rows of: two claims would get one row. FROM begins at start. Nor is what
-// the caller wrote to get out of the query that is locked and limited.
+// mustReach refuses a claim if the lock does not reach the rows that FROM reads, because two claims would get the same row. It also refuses
+// conditions of the caller that close a bracket of ours and so leave the query that is locked and limited. FROM begins at start.
 func (c *claim) mustReach(stmt *gorm.Statement, start int) {
 	if mark.RefuseOpen(stmt, start); stmt.DryRun {
 		return
@@ -139,8 +140,8 @@ func (c *claim) mustReach(stmt *gorm.Statement, start int) {
 	}
 }
 
-// leave takes from the statement what it was built of. What the scopes joined was only looked at: an association is
-// loaded as Preload does.
+// leave removes from the statement what was needed to build it. The claim has only looked at the joined associations: they are
+// loaded as by Preload.
 func (c *claim) leave(stmt *gorm.Statement) {
 	if associations := joinedAssociations(stmt); len(associations) > 0 {
 		preloads := make(map[string][]any, len(stmt.Preloads)+len(associations))

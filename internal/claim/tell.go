@@ -10,7 +10,7 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// tellClaim says how many rows were claimed, even if reading them failed afterwards.
+// tellClaim reports how many rows were claimed, even if reading them failed afterwards.
 func tellClaim(p *install.Settings, query *gorm.DB, began time.Time) {
 	if !p.Observed() || query.Error != nil && query.RowsAffected <= 0 {
 		return

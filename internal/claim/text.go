@@ -15,30 +15,30 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// claimSQL is the text that all claims of one table have in common: a query of the free rows, evaluated once, whose keys
-// are "gormlock_free", and an update of these rows. The rows that UPDATE returns have no order, so the place that each
-// had is carried along.
+// claimSQL is the text that all claims of one table have in common: a query of the free rows, which is evaluated once, and an
+// update of these rows. "gormlock_free" are the keys of the free rows. The rows that UPDATE returns have no order, so the text
+// carries the place of each row along.
 type claimSQL struct {
 	lock    rowlock.Lock
-	with    bool      // the query stands before the update, not in it
+	with    bool      // the query is in a WITH before the update, not in its FROM
 	free    string    // before the query's FROM
-	locked  string    // what locks the rows
-	watched bool      // and leaves out some that it has locked: the LIMIT stands behind it, not before
-	end     string    // of the query
-	claimed string    // after what is set and, if it stands there, the query
+	locked  string    // the locking clause
+	watched bool      // the query leaves out some locked rows, so the LIMIT comes after locked, not before
+	end     string    // the end of the query
+	claimed string    // after the SET and, if it is in the update, the query
 	few     *claimSQL // the same for a few rows, if that differs
 }
 
-// fewRows are so few that a search for each place costs less than a join with all of them. It is by the key that a row has
-// now: where the server changes keys, the place of the first claim's rows is not known, and they stand at its end.
+// fewRows is how many rows are so few that a search for each row's place costs less than a join with all of them. The search
+// uses the row's current key. If the server changes keys, the first claim does not find the places, and such rows come last.
 const fewRows = 32
 
-// newClaimSQL takes care that no plan evaluates the query twice: as a plain sub-query, in a nested loop, it would run
-// again for every row of the table and exceed its limit many times over. An array is the cheapest, but holds one column,
-// arrays would melt in it, and unnest would take rows apart.
+// newClaimSQL writes the text so that no plan evaluates the query twice: a plain sub-query in a nested loop would run
+// again for every row of the table and exceed its limit many times over. An array of the keys is the cheapest way. But it holds
+// only one column; arrays in it would become one array of more dimensions; and unnest would split composite values.
 //
-// Where a trigger may veto the change of a row, the rows that are free are counted, and a row that is what it was counts as not changed.
-// Named is the table with its schema.
+// If a trigger may veto the change of a row, the text counts the free rows, and does not return a row that is still the same.
+// named is the table with its schema.
 func newClaimSQL(db *gorm.DB, m *model.Model, table, named string, is form) *claimSQL {
 	stmt := &gorm.Statement{DB: db, Table: table}
 	lock := rowlock.Lock{Strength: rowlock.ForNoKeyUpdate, Skip: true, Of: []string{table}}
@@ -54,11 +54,11 @@ func newClaimSQL(db *gorm.DB, m *model.Model, table, named string, is form) *cla
 	}
 	all := own + ".*"
 	if m.Column != nil && m.Column.IsSystem() {
-		all += ", " + m.In(stmt).Column // which * leaves out
+		all += ", " + m.In(stmt).Column // * does not include it
 	}
 	const was = `"gormlock_was"`
 	carried, place := keys, `"gormlock_free"."gormlock_place"`
-	if is.vetoed && m.Column != nil && !m.Column.IsSystem() { // its version moves, so another row is left
+	if is.vetoed && m.Column != nil && !m.Column.IsSystem() { // a changed row has another version, so it differs
 		free, carried = append(free, seenWhole.of(own)+" AS "+was), append(slices.Clone(keys), was)
 		place = "CASE WHEN " + seenWhole.of(own) + `<>"gormlock_free".` + was + " THEN " + place + ` END AS "gormlock_place"`
 	}
@@ -94,26 +94,26 @@ func newClaimSQL(db *gorm.DB, m *model.Model, table, named string, is form) *cla
 			lock: lock, watched: is.told != "",
 			free:    "(SELECT ARRAY(" + query,
 			locked:  locked,
-			end:     `) AS "gormlock_keys" OFFSET 0) AS "gormlock_free"`, // with OFFSET it stays one sub-query
+			end:     `) AS "gormlock_keys" OFFSET 0) AS "gormlock_free"`, // OFFSET keeps the planner from merging the sub-query
 			claimed: " WHERE " + columns[0] + " = ANY(" + array + ") RETURNING " + all + ", array_position(" + array + "," + columns[0] + `) AS "gormlock_place"`,
 		},
 	}
 }
 
-// form is how the claims of a table are written.
+// form says how the claims of a table are written.
 type form struct {
-	told   seen // how a row is told to be unchanged, without which it is not free; empty: each is that matches
-	melts  bool // an array of the keys would not be one of the same keys: see newClaimSQL
+	told   seen // how to see that a row is unchanged, and only then free; empty: each row that matches is free
+	melts  bool // an array cannot hold the keys: see newClaimSQL
 	vetoed bool // a trigger may leave a row as it is
 }
 
 // claimedModel is what claims of a model remember.
 type claimedModel struct {
-	asks      string                    // of a table
-	text      *claimSQL                 // of the empty form
-	others    sync.Map                  // texts of other forms
-	movesKeys atomic.Bool               // the server changes the key of a row that is claimed
-	places    atomic.Pointer[rowPlaces] // where the columns of the last claim went
+	asks      string                    // the name of the question to the server: see journal.Known
+	text      *claimSQL                 // for the empty form
+	others    sync.Map                  // form → *claimSQL
+	movesKeys atomic.Bool               // the server changes the key of a row when it is claimed
+	places    atomic.Pointer[rowPlaces] // the fields for the columns of the last claim
 }
 
 // claimedModelOf is what claims of the model remember.
@@ -124,7 +124,7 @@ func claimedModelOf(db *gorm.DB, m *model.Model) *claimedModel {
 	}).(*claimedModel)
 }
 
-// textIn returns the text for the statement, which may call its table by another name, and a claim of up to limit rows.
+// textIn returns the text for the statement, which may call its table by another name, and for the claim's limit.
 func (c *claim) textIn(stmt *gorm.Statement, is form) *claimSQL {
 	remembered := claimedModelOf(stmt.DB, c.model)
 	text := remembered.text

@@ -6,10 +6,11 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
-// unclaimable is what the server may find among the free rows, so that no claim gets any further. It ends the statement.
+// unclaimable is a problem with the free rows that the server finds. Later claims would find the same rows again, so the statement fails.
 type unclaimable struct{ sign, why string }
 
 var (
@@ -30,17 +31,19 @@ var (
 	}
 )
 
-// raise is an expression that ends the statement where it is evaluated: its text is no boolean. It is made of what is only known by then.
+// raise is an expression that fails when it is evaluated, because its text is no boolean. It contains value, which the planner cannot compute in
+// advance.
 func (u unclaimable) raise(value string) string {
 	return "concat('gormlock: " + u.sign + ": '," + value + ")::boolean"
 }
 
-// verdict says what an error of the claim's statement means.
+// verdict returns the error that the caller gets if the claim's statement fails with err.
 func (c *claim) verdict(stmt *gorm.Statement, err error) error {
 	for _, u := range []unclaimable{restless, keyless, vetoed} {
 		if sqlstate.Of(err) == sqlstate.InvalidTextRepresentation && strings.Contains(err.Error(), u.sign) {
 			return c.refused(stmt, errors.New(u.why))
 		}
 	}
+	journal.Relearn(stmt, err)
 	return c.text.lock.Verdict(stmt, err)
 }

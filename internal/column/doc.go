@@ -1,3 +1,3 @@
-// Package column is one version or fence column of a model: the rules its tag chose, the values it holds, and how they
-// are compared, counted on, read from a struct and written into one.
+// Package column is about one version or fence column of a model: the rules that its tag chose, its values, and how these
+// are compared, moved on, read from a struct and written into one.
 package column

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// nullTag is the tag of a version that is NULL, which Rails' rows may have.
+// nullTag is the tag of a NULL version, which rows of Rails can have.
 const nullTag = `"null"`
 
-// isClock matches types without a time zone. The connection reads them in its own zone, and sends what a clock shows there.
+// isClock matches timestamps without a time zone. They hold what a clock shows in the zone of the connection, not an instant.
 var isClock = regexp.MustCompile(`(?i)^\s*timestamp\s*(\(\d\))?\s*(without time zone\s*)?$`)
 
-// Tag is v as a strong entity tag of HTTP, quotes included. It is empty where no row can have been read at v.
+// Tag is v as a strong entity tag of HTTP, quotes included. It is empty if v cannot have been read from a row.
 func (c *Version) Tag(v Value) string {
 	switch {
 	case !c.Loaded(v):
@@ -31,7 +31,7 @@ func (c *Version) Tag(v Value) string {
 	return `"` + strconv.FormatInt(v.N, 10) + `"`
 }
 
-// OfTag is the version that has this tag, and false where no row of the column that can be written has it. Tags are
+// OfTag is the version that has this tag. ok is false if no version of the column has it. Tags are
 // compared by their octets: "07" is not "7".
 func (c *Version) OfTag(tag string) (v Value, ok bool) {
 	text := strings.Trim(tag, `"`)

@@ -20,12 +20,12 @@ import (
 // Fence is the column of a model that holds the token of its last writer.
 type Fence struct {
 	Version             // how the field holds its number
-	Topic        string // what the names of the keys begin with; "": any key
+	Topic        string // the first part of the keys' names; "": any key
 	Name, column string // "fence", "reports"."fence"
 	table        string
 }
 
-// ParseFence reads the words behind `fence` in the tag of a field.
+// ParseFence reads the words after `fence` in the tag of a field.
 func ParseFence(db *gorm.DB, field *schema.Field, words []string) (*Fence, error) {
 	c := &Fence{Version: Version{Field: field}, table: statement.NameInStatement(field.Schema.Table)}
 	switch {
@@ -69,7 +69,7 @@ func ParseFence(db *gorm.DB, field *schema.Field, words []string) (*Fence, error
 	return c, nil
 }
 
-// holdsTokens reports whether the type is a signed integer of 64 bits, as shapedAs has found it.
+// holdsTokens reports whether the type, which shapedAs has accepted, holds a signed integer of 64 bits.
 func holdsTokens(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -88,7 +88,7 @@ func (c *Fence) In(stmt *gorm.Statement) string {
 	return statement.Quoted(stmt, stmt.Table, c.Field.DBName)
 }
 
-// TokenOf picks the token that guards a statement: one that a clause names, else one that its context carries.
+// TokenOf picks the token that guards a statement: one that a clause names, otherwise one in the statement's context.
 func (c *Fence) TokenOf(stmt *gorm.Statement, named []fence.Token) (fence.Token, error) {
 	from := "Fence names"
 	if len(named) == 0 {
@@ -121,7 +121,7 @@ func (c *Fence) TokenOf(stmt *gorm.Statement, named []fence.Token) (fence.Token,
 		fault.ErrFenceMissing, stmt.Table, from, wanted)
 }
 
-// InContext is the token of the statement's context that fits. Several are an error.
+// InContext is the fitting token in the statement's context. If several fit, that is an error.
 func (c *Fence) InContext(stmt *gorm.Statement) (token fence.Token, fits bool, err error) {
 	if !slices.ContainsFunc(fence.FromContext(stmt.Context), c.fits) {
 		return fence.Token{}, false, nil
@@ -130,12 +130,12 @@ func (c *Fence) InContext(stmt *gorm.Statement) (token fence.Token, fits bool, e
 	return token, err == nil, err
 }
 
-// fits reports whether the column is written by the token.
+// fits reports whether the token may guard writes of this column.
 func (c *Fence) fits(token fence.Token) bool {
 	return !token.IsZero() && (c.Topic == "" || token.Topic == c.Topic)
 }
 
-// listed is tokens for people.
+// listed writes tokens for an error.
 func listed(tokens []fence.Token) string {
 	var b strings.Builder
 	for i, token := range tokens {

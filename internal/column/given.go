@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Of makes a version of what a caller gave: in a map, to ExpectVersion.
+// Of makes a version from a value that a caller gave, in a map or to ExpectVersion.
 func (c *Version) Of(value any) (Value, error) {
 	if value == nil {
 		return Value{Null: true}, nil
@@ -28,7 +28,7 @@ func (c *Version) Of(value any) (Value, error) {
 	return read, nil
 }
 
-// isWrapped reports whether v is an unsigned number that is larger than any column holds, which [Value] would have as a negative one.
+// isWrapped reports whether v is an unsigned number too large for any column. In a [Value] it would become negative.
 func (c *Version) isWrapped(v reflect.Value) bool {
 	if v = reflect.Indirect(v); c.shape == nullableVersion {
 		v = v.Field(0)
@@ -36,8 +36,8 @@ func (c *Version) isWrapped(v reflect.Value) bool {
 	return v.CanUint() && v.Uint() > math.MaxInt64
 }
 
-// fromJSON makes of a value as JSON gives it, a float64, a json.Number or the text of a time, what a field holds. Any other
-// value, and a number that is not whole, stays.
+// fromJSON converts a value that JSON has read (a float64, a json.Number or the text of a time) to a value that a field holds. Any
+// other value, and a number that is not whole, stays as it is.
 func (c *Version) fromJSON(value any) any {
 	switch given := value.(type) {
 	case float64:

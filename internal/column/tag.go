@@ -14,13 +14,13 @@ import (
 	"github.com/gormlock/gormlock/internal/dialect"
 )
 
-// ParseVersion reads the words behind `version` in the tag of a field, and what its column holds in this database.
+// ParseVersion reads the words after `version` in the tag of a field, and finds out what its column can hold in this database.
 func ParseVersion(db *gorm.DB, field *schema.Field, words []string) (*Version, error) {
 	c, err := ReadVersion(field, words)
 	if err == nil && c.IsTemporal() {
 		c.Tick = TickIn(db, field)
 		c.zone.asks = dialect.Of(db).DropsZone(db.DataTypeOf(field))
-		c.zone.matters = c.zone.asks || dialect.Of(db).IsSQLite() // which keeps a text with its zone
+		c.zone.matters = c.zone.asks || dialect.Of(db).IsSQLite() // SQLite keeps a text with its zone
 		if far, decided := dialect.Of(db).FarInTime(db.DataTypeOf(field)); decided {
 			c.FarInTime = far
 		}
@@ -36,7 +36,7 @@ func ParseVersion(db *gorm.DB, field *schema.Field, words []string) (*Version, e
 	return c, nil
 }
 
-// ReadVersion does so where no database is known: Largest is what the type of the field holds.
+// ReadVersion is ParseVersion without a database: Largest is the largest number that the field's type holds.
 func ReadVersion(field *schema.Field, words []string) (*Version, error) {
 	c := &Version{Field: field, Initial: 1, Tick: time.Microsecond, FarInTime: farInTime}
 	if field.DBName == "" {
@@ -97,7 +97,7 @@ func ReadVersion(field *schema.Field, words []string) (*Version, error) {
 	return c, nil
 }
 
-// asSystemColumn settles what holds for xmin: it is read and never written, and no migration creates it.
+// asSystemColumn checks the field of an xmin and sets its rules: xmin is read and never written, and no migration creates it.
 func (c *Version) asSystemColumn(field *schema.Field) error {
 	if field.FieldType.Kind() != reflect.Uint32 {
 		return fmt.Errorf("the tag `version,xmin` needs a uint32 field, not %s", field.FieldType)
@@ -109,7 +109,7 @@ func (c *Version) asSystemColumn(field *schema.Field) error {
 	return nil
 }
 
-// TickOf is the precision of a temporal column: what is written must come back as it was.
+// TickOf is the precision of a temporal column by its declaration: a time that is written must come back unchanged.
 func TickOf(field *schema.Field) time.Duration {
 	precision, kind := 6, strings.ToLower(field.TagSettings["TYPE"])
 	if open := strings.IndexByte(kind, '('); open >= 0 {
@@ -124,7 +124,7 @@ func TickOf(field *schema.Field) time.Duration {
 	return time.Second / time.Duration(math.Pow10(max(0, min(6, precision))))
 }
 
-// TickIn is that precision in this database, whose driver may have one of its own.
+// TickIn is the precision of a temporal column in this database: its driver may have a precision of its own.
 func TickIn(db *gorm.DB, field *schema.Field) time.Duration {
 	if tick, decided := dialect.Of(db).Tick(db, field); decided {
 		return tick
@@ -151,7 +151,7 @@ func largestOf(field *schema.Field, mode string) int64 {
 	return largest
 }
 
-// largestIn is what the column holds, which may be less than the field's type does.
+// largestIn is the largest version that the column holds, at most largest. The column may hold less than the field's type.
 func largestIn(db *gorm.DB, field *schema.Field, largest int64) int64 {
 	column := strings.ToLower(db.DataTypeOf(field))
 	if holds, decided := dialect.Of(db).Largest(column); decided {

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Follows reports whether v is the number that a bump makes of had.
+// Follows reports whether a bump of had gives v.
 func (c *Version) Follows(v, had Value) bool {
 	return c.IsInteger() && !had.Null && !c.IsUnread(had) && c.Next(had, time.Time{}).Equal(v)
 }
 
-// BeforeUnread reports whether v is right below the number that stands for none that was read. No version is moved to that one, but past it.
+// BeforeUnread reports whether v is right below the number that means "not read". A bump of v skips that number.
 func (c *Version) BeforeUnread(v Value) bool { return v.N == -2 && c.passesUnread() }
 
-// MayPassUnread reports whether rows may be there although nobody has read one: Java goes on below zero behind the largest number.
+// MayPassUnread reports whether rows can have the number that means "not read": after the largest number, Java goes on below zero.
 func (c *Version) MayPassUnread() bool { return c.IsHibernate() && c.passesUnread() }
 
 func (c *Version) passesUnread() bool { return c.IsInteger() && c.Unread().N < 0 }
 
-// Unread is the version of a struct that stands for a row and was not read from it, or is not known to have what the row has. It is not zero: a
-// zero struct may be new. No version that a row comes to is compared with it, see [Version.IsUnread].
+// Unread is the version of a struct that stands for a row but was not read from it, or may differ from it. It is not zero, because a
+// struct with a zero may be new. No row gets this version: see [Version.BeforeUnread].
 func (c *Version) Unread() Value {
 	if c.IsTemporal() {
 		return unreadTime
@@ -33,7 +33,8 @@ func (c *Version) Unread() Value {
 	return Value{N: unreadIn(kind)}
 }
 
-// unreadIn is the number for a type: the greatest one where it has no -1. It does not depend on the column, which a form does not know.
+// unreadIn is the number that means "not read" in a type: -1, or the greatest one of an unsigned type. It depends on the type only, because a
+// form does not know its column.
 func unreadIn(kind reflect.Type) int64 {
 	switch {
 	case kind.Kind() < reflect.Uint || kind.Kind() > reflect.Uint64:
@@ -44,7 +45,7 @@ func unreadIn(kind reflect.Type) int64 {
 	return math.MaxInt64
 }
 
-// AtLargest says of the largest version what it is the largest of, and what to do about it.
+// AtLargest is a text for errors: what the largest version is the largest of, and what to do about it.
 func (c *Version) AtLargest() string {
 	unread := ""
 	switch {
@@ -56,10 +57,10 @@ func (c *Version) AtLargest() string {
 	return fmt.Sprintf("the largest its field can have%s: give the field %s a larger type than %s", unread, c.Field.Name, c.Field.FieldType)
 }
 
-// unreadTime is in the middle of the first year: without its time zone, as in a column of type timestamp, it is another time of that year.
+// unreadTime is in the middle of year 1. In a column without a time zone it may become another time, but stays in that year.
 var unreadTime = At(time.Date(1, time.July, 1, 0, 0, 0, 0, time.UTC))
 
-// IsUnread reports whether v stands for none that was read.
+// IsUnread reports whether v means "not read".
 func (c *Version) IsUnread(v Value) bool {
 	switch {
 	case v.Null:
@@ -70,7 +71,7 @@ func (c *Version) IsUnread(v Value) bool {
 	return v.N == c.Unread().N
 }
 
-// IsUnreadIn is IsUnread of a version as errors show it.
+// IsUnreadIn is IsUnread for a version as errors show it.
 func (c *Version) IsUnreadIn(shown any) bool {
 	v, err := c.Of(shown)
 	return err == nil && c.IsUnread(v)

@@ -35,7 +35,7 @@ type Version struct {
 	Narrow  bool // the field holds less than its column
 	Tick    time.Duration
 
-	zone zone // where a time is sent by its clock
+	zone zone // of times that are sent as a clock shows them
 
 	FarInTime time.Duration // how far [Version.Apart] goes from a time
 }
@@ -49,7 +49,7 @@ const (
 	nullableVersion       // NULL is not Valid: sql.NullInt64 and its like
 )
 
-// IsInteger reports whether versions are numbers, that the application or the statement counts on.
+// IsInteger reports whether versions are numbers that gormlock counts up.
 func (c *Version) IsInteger() bool { return c.kind == integerVersion }
 
 // IsTemporal reports whether versions are times.
@@ -58,13 +58,13 @@ func (c *Version) IsTemporal() bool { return c.kind == temporalVersion }
 // IsSystem reports whether the version is xmin, which the server keeps.
 func (c *Version) IsSystem() bool { return c.kind == systemVersion }
 
-// IsRails reports whether the rules are those of Rails.
+// IsRails reports whether the column follows the rules of Rails.
 func (c *Version) IsRails() bool { return c.mode == railsMode }
 
-// IsHibernate reports whether the rules are those of Hibernate.
+// IsHibernate reports whether the column follows the rules of Hibernate.
 func (c *Version) IsHibernate() bool { return c.mode == hibernateMode }
 
-// Zero is the version of a struct that holds none.
+// Zero is the version in a struct where none was set.
 func (c *Version) Zero() Value { return Value{} }
 
 // IsBare reports whether the field cannot hold NULL.
@@ -73,14 +73,14 @@ func (c *Version) IsBare() bool { return c.shape == bareVersion }
 // Value is one value of a version column.
 type Value struct {
 	N    int64
-	At   *time.Time // of a temporal version; nil stands for the zero time
+	At   *time.Time // for a temporal version; nil: the zero time
 	Null bool
 }
 
-// At is the version that stands for a time.
+// At is the version with this time.
 func At(t time.Time) Value { return Value{At: &t} }
 
-// Time returns the time of a temporal version, the zero time where there is none.
+// Time returns the time of a temporal version, the zero time if there is none.
 func (v Value) Time() time.Time {
 	if v.At == nil {
 		return time.Time{}
@@ -106,7 +106,7 @@ func (c *Version) Any(v Value) any {
 	return v.N
 }
 
-// ZeroIsLoaded reports whether 0 is a version a row can have: then a zero struct counts as one that was read.
+// ZeroIsLoaded reports whether a row can have version 0. Then a struct with version 0 counts as read.
 func (c *Version) ZeroIsLoaded() bool { return c.IsInteger() && c.Initial == 0 }
 
 // Loaded reports whether v can have been read from a row.
@@ -135,12 +135,12 @@ func (c *Version) Unset(v Value) bool {
 	return v.N == 0 || v.N < 0 && c.IsHibernate()
 }
 
-// IsGiven reports whether row has a version that was put there: a pointer to 0 is one, and a 0 by itself is what Go makes of the field.
+// IsGiven reports whether somebody has set the version in row. A pointer to 0 is set; a bare 0 is Go's zero value.
 func (c *Version) IsGiven(row reflect.Value) bool {
 	return !c.IsBlank(c.Read(row))
 }
 
-// IsBlank reports whether v is what a struct has in which no version was put.
+// IsBlank reports whether v is the version of a struct where nobody has set one.
 func (c *Version) IsBlank(v Value) bool {
 	return v.Null || c.IsBare() && v.N == 0 && v.Time().IsZero()
 }
@@ -172,7 +172,7 @@ func (c *Version) Next(v Value, now time.Time) Value {
 	return At(later)
 }
 
-// shapedAs settles kind and shape by the field's type, and reports whether it can be a version.
+// shapedAs sets kind and shape from the field's type, and reports whether the type can hold a version.
 func (c *Version) shapedAs(t reflect.Type) bool {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -190,7 +190,7 @@ func (c *Version) shapedAs(t reflect.Type) bool {
 	return false
 }
 
-// Read is the version row holds.
+// Read is the version in row, a struct.
 func (c *Version) Read(row reflect.Value) Value {
 	place := statement.Place(c.Field, row)
 	if !place.IsValid() {
@@ -227,7 +227,7 @@ func scalar(place reflect.Value) Value {
 	return At(t)
 }
 
-// Write puts v into row. A pointer is replaced and never written through: two structs may share it.
+// Write sets the version in row to v. It replaces a pointer and never writes through it, because two structs may share it.
 func (c *Version) Write(row reflect.Value, v Value) {
 	place := statement.Place(c.Field, row)
 	if !place.IsValid() && row.CanAddr() && !v.Null {
@@ -253,19 +253,19 @@ func (c *Version) Write(row reflect.Value, v Value) {
 	case place.CanInt():
 		place.SetInt(v.N)
 	case place.CanUint():
-		place.SetUint(uint64(v.N)) //nolint:gosec // read from there
+		place.SetUint(uint64(v.N)) //nolint:gosec // it was read from such a field
 	default:
 		place.Set(reflect.ValueOf(v.Time()))
 	}
 }
 
-// FormColumn is the column of a form that has the version's field by this name, and whether the form can hold versions.
+// FormColumn is the version column as a field of a form holds it, and whether that field can hold versions.
 func (c *Version) FormColumn(field *schema.Field) (form *Version, holds bool) {
 	form = &Version{Field: field, Largest: c.Largest}
 	return form, form.shapedAs(field.FieldType)
 }
 
-// Apart returns a version so far from v that no row has it while a struct holds v, and reports whether there is one.
+// Apart returns a version so far from v that no row has it while a struct holds v. ok is false if there is none.
 func (c *Version) Apart(v Value) (apart Value, ok bool) {
 	switch {
 	case c.IsTemporal():
@@ -276,7 +276,8 @@ func (c *Version) Apart(v Value) (apart Value, ok bool) {
 	return Value{N: c.apart(v.N)}, true
 }
 
-// apart changes one bit of n. Where 0 is no version, and may be forbidden, three numbers turn in a circle instead: see [Version.Turns].
+// apart changes one bit of n. If versions do not start at 0, a CHECK may forbid 0. To avoid it, three numbers are exchanged in a circle
+// instead: see [Version.Turns].
 func (c *Version) apart(n int64) int64 {
 	for _, turn := range c.Turns() {
 		if n == turn[0] {
@@ -286,7 +287,7 @@ func (c *Version) apart(n int64) int64 {
 	return n ^ c.Far()
 }
 
-// Turns are the numbers from which [Version.Apart] does not go by changing a bit, and those that it makes of them.
+// Turns are the numbers that [Version.Apart] does not change by a bit, each with the number that it returns instead.
 func (c *Version) Turns() [][2]int64 {
 	if c.ZeroIsLoaded() {
 		return nil
@@ -295,7 +296,7 @@ func (c *Version) Turns() [][2]int64 {
 	return [][2]int64{{far, half}, {half, far + half}, {far + half, far}}
 }
 
-// Far is the bit by which [Version.Apart] changes a number. It is small: the column may hold less than the model says.
+// Far is the bit that [Version.Apart] changes. It is small, because the column may hold less than the model says.
 func (c *Version) Far() int64 {
 	far := int64(1 << 14)
 	for far > c.Largest/2+1 {
@@ -304,15 +305,15 @@ func (c *Version) Far() int64 {
 	return far
 }
 
-// farInTime is how far [Version.Apart] goes from a time, where the column holds it.
+// farInTime is how far [Version.Apart] goes from a time, unless the column's type limits it.
 const farInTime = 876_000 * time.Hour
 
-// Plainly tells that v is a number that a row can hold as it is: not NULL, and not the 0 that may stand for it.
+// Plainly reports whether v is a real version: not NULL, not 0 (which may stand for NULL), and not unread.
 func (c *Version) Plainly(v Value) bool {
 	return !v.Null && !c.IsUnread(v) && (c.IsTemporal() && !v.Time().IsZero() || c.IsInteger() && v.N != 0)
 }
 
-// Stored returns v as the column holds it: a time at its precision.
+// Stored returns v as the column holds it: a time is cut to the column's precision.
 func (c *Version) Stored(v Value) Value {
 	if v.At != nil {
 		return At(v.Time().Truncate(c.Tick))

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// zone is that in which times are sent to a column, if the server compares them by what the clock shows and not by the instant.
+// zone is the time zone in which times are sent to a column, if the server compares what a clock shows and not the instant.
 type zone struct {
 	matters, asks bool
 	at            atomic.Pointer[time.Location] // nil: the driver was not asked yet
 }
 
-// AsksZone reports whether times are sent in the zone in which the driver reads them, and nobody has asked which one that is.
+// AsksZone reports whether times must be sent in the zone in which the driver reads them, and that zone is not known yet.
 func (c *Version) AsksZone() bool { return c.zone.asks && c.zone.at.Load() == nil }
 
-// SetZone says which zone the driver reads the times in.
+// SetZone sets the zone in which the driver reads the times.
 func (c *Version) SetZone(in *time.Location) { c.zone.at.Store(in) }
 
-// clock is an instant in the zone of the column: that of UTC, as drivers read times if nobody has told them otherwise.
+// clock is t in the zone of the column. Until SetZone that is UTC, in which drivers read times by default.
 func (c *Version) clock(t time.Time) time.Time {
 	if !c.zone.matters || t.IsZero() {
 		return t
@@ -28,8 +28,8 @@ func (c *Version) clock(t time.Time) time.Time {
 	return t.UTC()
 }
 
-// Sent is the version as statements send it. What the clock of UTC shows, drivers send as it is: of another
-// zone, some send the clock and some the instant.
+// Sent is the version as statements send it. Drivers agree only about times in UTC: for another zone, some send what its
+// clock shows, and some the instant. So a time of another zone is sent as a UTC time that shows the same.
 func (c *Version) Sent(v Value) any {
 	if !c.IsTemporal() || v.Null {
 		return c.Any(v)
@@ -41,7 +41,7 @@ func (c *Version) Sent(v Value) any {
 	return t
 }
 
-// far is a time far from this one, by the clock if the column has nothing else: the server goes back by that.
+// far is a time far from this one. In a column without a zone it is as far by the clock, because the server subtracts by the clock.
 func (c *Version) far(t time.Time) time.Time {
 	if !c.zone.asks {
 		return t.Add(c.FarInTime)
@@ -50,13 +50,13 @@ func (c *Version) far(t time.Time) time.Time {
 	return showing(showing(t, time.UTC).Add(c.FarInTime), t.Location())
 }
 
-// showing is the time at which the clocks of a zone show the same as those of t.
+// showing is the time at which clocks in the zone show what t's clock shows.
 func showing(t time.Time, in *time.Location) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), in)
 }
 
-// SkippedAt is the name of the zone if its clocks skip times right before or after this one, and the column has none but those of its clock:
-// what the column shows may be a time that they skip. The driver reads it as another one, by which no row is found. It is empty if not.
+// SkippedAt is the name of the zone if its clocks skip times right before or after v, and the column holds what a clock shows; otherwise it is
+// empty. Such a column may hold a time that the clocks skip. The driver reads that as another time, which finds no row.
 func (c *Version) SkippedAt(v Value) string {
 	if !c.IsTemporal() || v.Null || !c.zone.asks {
 		return ""
@@ -69,7 +69,7 @@ func (c *Version) SkippedAt(v Value) string {
 	return ""
 }
 
-// longestSkip is longer than clocks are put forward in a night, but for those of islands that cross the date line.
+// longestSkip is longer than clocks are ever put forward at once, except when a country crosses the date line.
 const longestSkip = 3 * time.Hour
 
 // offset is how far the clocks of a time's zone are ahead of UTC.

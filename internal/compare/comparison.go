@@ -25,15 +25,15 @@ type Comparison struct {
 
 	same, collate string
 	value         around // each value
-	stored        around // what a struct holds: the type as which the column stores it
+	stored        around // what a struct holds, cast to the column's type, so it is rounded
 	shown         bool   // compared by its text
-	noText        bool   // the column has no empty value: a struct has an empty text if the row has NULL
+	noText        bool   // the column has no empty value: a struct holds an empty text if the row has NULL
 }
 
-// around is what stands before and behind a value.
+// around is the text before and after a value.
 type around struct{ before, behind string }
 
-// Of compares values of a column. The table is named where the statement has several.
+// Of compares values of a column. table is its qualifier if the statement has several tables.
 func Of(sql statement.SQL, table string, field *schema.Field) Comparison {
 	c := Comparison{SQL: sql, table: table, field: field}
 	speaks := dialect.Of(sql.DB)
@@ -68,8 +68,8 @@ func Of(sql statement.SQL, table string, field *schema.Field) Comparison {
 
 var nullString, nullOfString = reflect.TypeFor[sql.NullString](), reflect.TypeFor[sql.Null[string]]()
 
-// isUndeclaredText reports whether a field is a plain string whose tag does not say which type the column has. The program may have made it of
-// another one than GORM would: an inet, a char(3), an enum.
+// isUndeclaredText reports whether a field is a plain string whose tag does not name the type of the column. The program may have created the
+// column with another type than GORM would: an inet, a char(3), an enum.
 func isUndeclaredText(field *schema.Field) bool {
 	_, writesItself := reflect.New(field.IndirectFieldType).Interface().(driver.Valuer)
 	return field.IndirectFieldType.Kind() == reflect.String && field.TagSettings["TYPE"] == "" && field.Serializer == nil && !writesItself
@@ -77,20 +77,19 @@ func isUndeclaredText(field *schema.Field) bool {
 
 const byBytes = ` COLLATE "C"`
 
-// rounds is a type that may store another value than it was given.
+// rounds matches types that may store a value other than the given one.
 var rounds = regexp.MustCompile(`^(date|time(stamp)?(tz)?( ?\(\d\))?( with(out)? time zone)?|(numeric|decimal) ?\(\d+(, ?\d+)?\))$`)
 
-// comparedByValue is a type, or an array of it, whose = means that two values are the same. In a tag, other words may
-// follow it.
+// comparedByValue matches types, and arrays of them, whose = means that two values are the same. In a tag, other words may follow.
 var comparedByValue = regexp.MustCompile(`^(jsonb|uuid|inet|cidr|macaddr8?|bytea|bool(ean)?|small(int|serial)|big(int|serial)|integer|int[248]?|serial[248]?|numeric|decimal|` +
 	`real|double precision|float[48]?|date|time(stamp)?(tz)?)($|\W)`)
 
-// ColumnType is the type of a column as the model has it, in small letters.
+// ColumnType is the type of a column as the model declares it, in small letters.
 func ColumnType(db interface{ DataTypeOf(*schema.Field) string }, field *schema.Field) string {
 	return strings.ToLower(strings.TrimSpace(db.DataTypeOf(field)))
 }
 
-// IsText reports whether a type is one of texts that are stored as they are given.
+// IsText reports whether a type stores texts as they are given.
 func IsText(kind string) bool {
 	return textual.MatchString(kind) && !strings.Contains(kind, "[")
 }
@@ -110,7 +109,7 @@ func isJSON(field *schema.Field) bool {
 	return is
 }
 
-// In writes the value of a struct, with the type of the column if needed: a parameter has no type of its own.
+// In writes the value of a struct, with the type of the column if needed, because a parameter has no type of its own.
 func (c Comparison) In(row reflect.Value, typed bool) func() {
 	value, zero := c.field.ValueOf(c.Context, row)
 	if statement.IsPostgres(c.DB) {
@@ -122,7 +121,7 @@ func (c Comparison) In(row reflect.Value, typed bool) func() {
 	}
 	return func() {
 		c.Text(c.value.before)
-		if noText && c.shown { // which may be no value of the type
+		if noText && c.shown { // an empty text may not be a value of the type
 			c.Text("''::text")
 			return
 		}
@@ -141,7 +140,8 @@ func (c Comparison) In(row reflect.Value, typed bool) func() {
 	}
 }
 
-// Held writes the condition that the column still has what was read from it into a struct. NULL was read as zero if the field cannot hold it.
+// Held writes the condition that the column still holds what was read from it into a struct. If the field cannot hold NULL, a NULL was read as
+// zero.
 func (c Comparison) Held(row reflect.Value) {
 	_, zero := c.field.ValueOf(c.Context, row)
 	orNull := zero && !c.field.NotNull && !c.field.PrimaryKey && c.field.FieldType.Kind() != reflect.Pointer

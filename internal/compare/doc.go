@@ -1,2 +1,2 @@
-// Package compare asks the server whether a column still holds what a struct says.
+// Package compare writes conditions that let the server compare a column with a struct.
 package compare

@@ -10,8 +10,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Answer says which of the three values of one column are equal to the server: that of base, that of mine, and that of the
-// row, which may be NULL.
+// Answer says which of three values of one column the server considers equal: the value of base, the value of mine, and the value of the row, which
+// can be NULL.
 type Answer struct{ RowIsBase, RowIsMine, BaseIsMine, RowIsNull bool }
 
 // Row asks the server to compare these columns of the row with this key.

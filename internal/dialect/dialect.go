@@ -1,5 +1,5 @@
-// Package dialect knows how the databases differ in which versioned and locked rows can be: PostgreSQL, MariaDB and
-// MySQL, and SQLite in tests. Other packages ask it what a database can do, and never look at its name.
+// Package dialect knows the differences between databases with versioned and locked rows: PostgreSQL, MariaDB and MySQL, and SQLite in tests. Other
+// packages ask it what a database can do, and never look at its name.
 package dialect
 
 import (
@@ -18,8 +18,8 @@ import (
 
 // Dialect is the SQL that a database speaks.
 type Dialect struct {
-	name    string // as GORM's driver calls it
-	version string // as the driver of MariaDB and MySQL has asked for it
+	name    string // the name that GORM's driver has
+	version string // as the driver of MariaDB and MySQL reads it
 }
 
 // Of is the dialect of the database.
@@ -35,22 +35,22 @@ func Of(db *gorm.DB) Dialect {
 	return d
 }
 
-// IsPostgres reports whether it is PostgreSQL's, or that of a server that speaks like it.
+// IsPostgres reports whether the database is PostgreSQL, or a server that speaks its dialect.
 func (d Dialect) IsPostgres() bool { return d.name == "postgres" }
 
-// IsMySQL reports whether it is that of MariaDB or MySQL.
+// IsMySQL reports whether the database is MariaDB or MySQL.
 func (d Dialect) IsMySQL() bool { return d.name == "mysql" }
 
-// IsSQLite reports whether it is that of SQLite, which tests run on.
+// IsSQLite reports whether the database is SQLite, on which tests run.
 func (d Dialect) IsSQLite() bool { return d.name == "sqlite" }
 
-// IsMariaDB reports whether the server has said that it is a MariaDB.
+// IsMariaDB reports whether the server has said that it is MariaDB.
 func (d Dialect) IsMariaDB() bool { return strings.Contains(d.version, "MariaDB") }
 
-// KnowsForShare reports whether the server has said that it is a MySQL, which knows FOR SHARE.
+// KnowsForShare reports whether the server has said that it is MySQL, which knows FOR SHARE.
 func (d Dialect) KnowsForShare() bool { return d.IsMySQL() && d.version != "" && !d.IsMariaDB() }
 
-// String is the server for people.
+// String names the server for people.
 func (d Dialect) String() string {
 	switch {
 	case d.IsMariaDB():
@@ -61,11 +61,10 @@ func (d Dialect) String() string {
 	return d.name
 }
 
-// LocksRows reports whether the server locks rows that a query reads.
+// LocksRows reports whether the server can lock the rows that a query reads.
 func (d Dialect) LocksRows() bool { return d.IsPostgres() || d.IsMySQL() }
 
-// Strength is how strongly rows are locked that are to be locked so: MariaDB and MySQL know two strengths, and take the
-// stronger one.
+// Strength is the lock that the database uses for a strength: MariaDB and MySQL know only two strengths, and use the stronger one.
 func (d Dialect) Strength(strength string) string {
 	if !d.IsMySQL() {
 		return strength
@@ -79,7 +78,7 @@ func (d Dialect) Strength(strength string) string {
 	return strength
 }
 
-// RefusesLocksSafely reports whether a lock that is not granted leaves the transaction as it was: PostgreSQL aborts it.
+// RefusesLocksSafely reports whether a lock that is not granted leaves the transaction usable. PostgreSQL aborts it.
 func (d Dialect) RefusesLocksSafely() bool { return d.IsMySQL() }
 
 // LockTimeout is the setting that bounds a wait for a row.
@@ -90,8 +89,8 @@ func (d Dialect) LockTimeout() string {
 	return "lock_timeout"
 }
 
-// Current is what a query in a transaction ends with for it to read rows as they are. Without it MariaDB and MySQL show them as
-// the snapshot of the transaction has them, even those that it has locked.
+// Current is added to the end of a query in a transaction, so that it reads rows as they are now. Without it MariaDB and MySQL show rows as they
+// are in the snapshot of the transaction, even rows that it has locked.
 func (d Dialect) Current() string {
 	if d.IsMySQL() {
 		return " LOCK IN SHARE MODE"
@@ -99,19 +98,19 @@ func (d Dialect) Current() string {
 	return ""
 }
 
-// UpdateReturns reports whether an UPDATE can return the rows it wrote. GORM's driver claims it of MariaDB, which cannot.
+// UpdateReturns reports whether an UPDATE can return the rows it wrote. GORM's driver claims that MariaDB can, which is wrong.
 func (d Dialect) UpdateReturns() bool { return !d.IsMySQL() }
 
-// CountsChanged reports whether an update that leaves a row as it was does not count it.
+// CountsChanged reports whether an update only counts the rows that it really changes.
 func (d Dialect) CountsChanged() bool { return d.IsMySQL() }
 
-// DropsZone reports whether a column of this type keeps what the clock shows, without its zone.
+// DropsZone reports whether a column of this type stores what the clock shows, without its zone.
 func (d Dialect) DropsZone(kind string) bool {
 	kind = strings.ToLower(kind)
 	return d.IsPostgres() && strings.HasPrefix(kind, "timestamp") && !strings.HasPrefix(kind, "timestamptz") && !strings.Contains(kind, "with time zone")
 }
 
-// Instant is a column of times to be compared with one in UTC. SQLite compares texts, and has a zone in each.
+// Instant is a time column for a comparison with a time in UTC. SQLite compares texts, and each has its zone.
 func (d Dialect) Instant(column string) string {
 	if !d.IsSQLite() {
 		return column
@@ -120,17 +119,16 @@ func (d Dialect) Instant(column string) string {
 		"datetime(substr(" + column + ",1,19)||substr(" + column + ",-6))||substr(" + column + ",20,length(" + column + ")-25)||'+00:00' ELSE " + column + " END"
 }
 
-// KnowsOtherNames reports whether the server finds a column by its name in other letters, or behind the name of its table, where one
-// is assigned to.
+// KnowsOtherNames reports whether the server finds a column in an assignment by its name in other letters, or with the name of its table before it.
 func (d Dialect) KnowsOtherNames() bool { return d.IsMySQL() || d.IsSQLite() }
 
-// CommitsTables reports whether the server commits the open transaction before a statement about tables.
+// CommitsTables reports whether the server commits the open transaction before a statement that creates or changes tables.
 func (d Dialect) CommitsTables() bool { return d.IsMySQL() }
 
 // FindsByAnyIndex reports whether an upsert finds rows by each unique index, whichever one it names.
 func (d Dialect) FindsByAnyIndex() bool { return d.IsMySQL() }
 
-// Same is the operator that holds of equal values, and of NULL and NULL.
+// Same is the operator that is true for equal values, and for NULL and NULL.
 func (d Dialect) Same() string {
 	switch {
 	case d.IsPostgres():
@@ -149,18 +147,17 @@ func (d Dialect) Proposed(column string) string {
 	return `"excluded".` + column
 }
 
-// KnowsDefault reports whether a row of VALUES can name the default of its column.
+// KnowsDefault reports whether a row of VALUES can contain DEFAULT.
 func (d Dialect) KnowsDefault() bool { return !d.IsSQLite() }
 
-// Excluded reports whether the value is that of the proposed row, and the name of its column.
+// Excluded reports whether value is a column of the proposed row, and the name of that column.
 func Excluded(value any) (column string, is bool) {
 	c, ok := value.(clause.Column)
 	return c.Name, ok && c.Table == "excluded"
 }
 
-// Bytes is what stands before and behind a value of a column of MariaDB or MySQL, for it to be compared by its bytes: its
-// collation takes other texts for the same, and any collation ignores blanks at the end. Bits that a struct holds as bytes are
-// no number.
+// Bytes is the text before and after a value of a column of MariaDB or MySQL, so that it is compared by its bytes: collations treat different texts
+// as equal, and ignore blanks at the end. Bits that a struct holds as bytes are not a number.
 func (Dialect) Bytes(column string, held reflect.Type) (before, behind string) {
 	kind := strings.ToLower(column)
 	if strings.HasPrefix(kind, "bit") && held.Kind() == reflect.Slice {
@@ -174,8 +171,8 @@ func (Dialect) Bytes(column string, held reflect.Type) (before, behind string) {
 	return "", ""
 }
 
-// StoredTime is what stands before and behind a time that a struct holds, for it to be as the column stores it: sql_mode decides
-// whether MariaDB rounds it, and MySQL does.
+// StoredTime is the text before and after a time that a struct holds, so that it is as the column stores it. MySQL rounds times, and MariaDB does
+// if sql_mode says so.
 func (Dialect) StoredTime(column string, held reflect.Type) (before, behind string) {
 	kind := strings.ToLower(column)
 	switch {
@@ -193,13 +190,13 @@ func (Dialect) StoredTime(column string, held reflect.Type) (before, behind stri
 	return "", ""
 }
 
-// IsInexact reports whether the server sends another value of such a column than it holds.
+// IsInexact reports whether the server sends a value other than the one that such a column holds.
 func (d Dialect) IsInexact(column string) bool {
 	kind := strings.ToLower(column)
 	return d.IsMySQL() && (strings.HasPrefix(kind, "float") || strings.HasPrefix(kind, "real"))
 }
 
-// Interval is a span of time, to be added to a time.
+// Interval is a span of time that can be added to a time.
 func (d Dialect) Interval(span time.Duration) string {
 	micros := strconv.FormatInt(span.Microseconds(), 10)
 	if d.IsMySQL() {
@@ -208,7 +205,7 @@ func (d Dialect) Interval(span time.Duration) string {
 	return "interval '" + micros + " microseconds'"
 }
 
-// Largest is the largest number that a column holds, where the database has types of its own.
+// Largest is the largest number that a column holds, if the database has types of its own.
 func (d Dialect) Largest(column string) (largest int64, decided bool) {
 	if !d.IsMySQL() {
 		return 0, false
@@ -225,9 +222,9 @@ func (d Dialect) Largest(column string) (largest int64, decided bool) {
 	return math.MaxInt64 >> (63 - bits), true
 }
 
-// One is what is added to a version. MariaDB and MySQL, where they are not strict, keep the largest number that a column holds
-// instead of a larger one: many writers would write at one version. It fails there, for columns that come to their end, and
-// on PostgreSQL if the field is narrow: it could not be read any more.
+// One is what is added to a version. If MariaDB and MySQL are not strict, they store the largest number of a column instead of a larger one, so
+// many writers would write the same version. For columns that reach their end, One makes the statement fail there. It also does on PostgreSQL if
+// the field is narrow, because a larger version could no longer be read.
 func (d Dialect) One(column string, largest int64, narrow bool) string {
 	if d.IsPostgres() && narrow {
 		return "CASE WHEN COALESCE(" + column + ",0)<" + strconv.FormatInt(largest, 10) + " THEN 1 ELSE 9223372036854775807+(" + column + "-" + column + ")+1 END"
@@ -250,7 +247,7 @@ func (d Dialect) BigInt() string {
 	return "bigint"
 }
 
-// Tick is the precision of a column of times, where the database alone decides it.
+// Tick is the precision of a time column, if the database alone decides it.
 func (d Dialect) Tick(db *gorm.DB, field *schema.Field) (tick time.Duration, decided bool) {
 	if !d.IsMySQL() {
 		return 0, false
@@ -268,14 +265,13 @@ func (d Dialect) Tick(db *gorm.DB, field *schema.Field) (tick time.Duration, dec
 	return tick, true
 }
 
-// FarInTime is a span between a time of a column and one that no row has: timestamps of MariaDB and MySQL end in 2038 and begin in
-// 1970. After 28 years a calendar is the same again.
+// FarInTime is the difference between a time of a column and one that no row has: timestamps of MariaDB and MySQL begin in 1970 and end in 2038.
+// After 28 years the calendar repeats.
 func (d Dialect) FarInTime(column string) (far time.Duration, decided bool) {
 	return -10_227 * 24 * time.Hour, d.IsMySQL() && strings.HasPrefix(strings.ToLower(column), "timestamp")
 }
 
-// Later is a time that is no earlier than one given, and later by a tick than what the column has: value writes the first,
-// had is the second.
+// Later writes a time that is not before a given one, and at least a tick after the column's. value writes the given time, and had is the column.
 func (d Dialect) Later(text func(...string), value func(), had string, tick time.Duration) {
 	if d.IsMySQL() { // there GREATEST of a NULL is NULL
 		text("GREATEST(")
@@ -288,7 +284,7 @@ func (d Dialect) Later(text func(...string), value func(), had string, tick time
 	text(",", had, "+", d.Interval(tick), ")")
 }
 
-// Latest is a tick past a time given and what the column has.
+// Latest writes a tick after the later of a given time and the column's time.
 func (d Dialect) Latest(text func(...string), value func(), had string, tick time.Duration) {
 	text("GREATEST(")
 	value()
@@ -298,14 +294,13 @@ func (d Dialect) Latest(text func(...string), value func(), had string, tick tim
 	text(",", had, ")+", d.Interval(tick))
 }
 
-// never is an expression of MariaDB and MySQL that fails when it is evaluated for a row. It depends on the row, so the
-// server does not evaluate it before.
+// never is an expression of MariaDB and MySQL that fails when it is evaluated for a row. It depends on the row, so the server does not evaluate it
+// earlier.
 func never(column, why string) string {
 	return "COALESCE(LENGTH(" + column + "),LENGTH('" + why + "'))*0+9223372036854775807+1"
 }
 
-// OrFail makes of a condition one that fails the statement where it does not hold, on MariaDB and MySQL, whose upserts have
-// no condition of their own.
+// OrFail turns a condition into one that fails the statement if it is false. It is for MariaDB and MySQL, whose upserts have no condition.
 func OrFail(text func(...string), column string, condition func()) {
 	text("((")
 	condition()
@@ -315,7 +310,7 @@ func OrFail(text func(...string), column string, condition func()) {
 // failure is the part of OrFail that the server's error shows.
 const failure = "gormlock"
 
-// IsFailure reports whether the error of a server is that of OrFail. The words around it are of the server's language.
+// IsFailure reports whether err is the server's error for OrFail. The text around the mark depends on the server's language.
 func IsFailure(err error) bool {
 	return sqlstate.IsOutOfRange(err) && strings.Contains(err.Error(), "'"+failure+"'")
 }

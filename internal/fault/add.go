@@ -50,8 +50,8 @@ type mended struct {
 func (e *mended) Error() string   { return e.text }
 func (e *mended) Unwrap() []error { return e.errs }
 
-// once is an error of gormlock that GORM has joined with itself, without that: GORM adds the error of an association again with each
-// one that follows.
+// once removes duplicates from an error of gormlock that GORM has joined with itself: GORM adds the error of an association again with each later
+// one.
 func once(err error) error {
 	only, text := err, "; "+err.Error()
 	if !strings.HasPrefix(text, "; gormlock: ") {

@@ -6,7 +6,7 @@ import (
 	"github.com/gormlock/gormlock/internal/cause"
 )
 
-// Caused returns err with the cause by which the context of db has ended, if it has.
+// Caused returns err with the cause of the end of db's context, if the context has ended.
 func Caused(db *gorm.DB, err error) error {
 	if err == nil || db == nil || db.Statement == nil {
 		return err
@@ -14,7 +14,7 @@ func Caused(db *gorm.DB, err error) error {
 	return cause.Add(db.Statement.Context, err)
 }
 
-// AddCause puts that cause into the error of a statement that has failed.
+// AddCause adds that cause to the error of a statement that has failed.
 func AddCause(db *gorm.DB) {
 	if db.Error != nil {
 		db.Error = Caused(db, db.Error)

@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/internal/otherdb"
 )
 
-// The sentinels. The root package declares each again, and says there what it means to a caller.
+// The sentinels. The root package declares each again, with its meaning for callers.
 var (
 	ErrNotInstalled   = errors.New("gormlock: the plugin is not installed, call db.Use(gormlock.New())")
 	ErrNotPostgres    = otherdb.ErrNotPostgres
@@ -35,6 +35,5 @@ func NoLocks(database string, locks fmt.Stringer) error {
 	return fmt.Errorf("%w, not %s: lock %s%s", ErrNotPostgres, database, locks, inTests)
 }
 
-// Because returns err without its prefix "gormlock: ", for the end of a longer text that has
-// it.
+// Because returns err without its prefix "gormlock: ", for the end of a longer text with that prefix.
 func Because(err error) error { return cause.Because(err) }

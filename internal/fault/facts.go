@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/fence"
 )
 
-// Stale is what is known of a row that a write found changed or gone: see StaleError of the root package.
+// Stale is what is known about a row that a write found changed or gone: see StaleError of the root package.
 type Stale struct {
 	Table, Op        string
 	PrimaryKey       map[string]any
@@ -17,38 +17,38 @@ type Stale struct {
 	Expected, Actual any
 	Deleted          bool
 	Columns          []string // what IfUnchanged compared
-	Own              bool     // the transaction itself has moved the row from the version expected
-	Given            bool     // the caller named that version: no struct holds it
-	Soft             bool     // the row is there, soft-deleted
+	Own              bool     // the transaction itself has moved the row from the expected version
+	Given            bool     // the caller named that version: it is not in a struct
+	Soft             bool     // the row exists, but is soft-deleted
 	Hidden           bool     // a clause of the model hides the row, or may do so
 	Cause            error    // what the server said
 }
 
-// Fenced is what is known of a write by a holder that was superseded: see FencedError of the root package.
+// Fenced is what is known about a write by a superseded holder: see FencedError of the root package.
 type Fenced struct {
 	Table, Op     string
 	PrimaryKey    map[string]any
 	Keys          []string // the columns of the key in their order
 	Token, Latest fence.Token
-	Passed        bool  // some row has a later token, and which is not known
+	Passed        bool  // some row has a later token, but it is not known which
 	Cause         error // what the server said
 }
 
-// Conflict is what is known of a struct that cannot be merged with its row: see ConflictError of the root package.
+// Conflict is what is known about a struct that cannot be merged with its row: see ConflictError of the root package.
 type Conflict struct {
 	Table   string
 	Row     string // for people
 	Columns []ConflictColumn
 }
 
-// ConflictColumn is a column that was changed here, and to another value in the row.
+// ConflictColumn is a column that was changed here, and changed to another value in the row.
 type ConflictColumn struct {
 	Column             string
 	Base, Mine, Theirs any
 }
 
-// Types makes the errors that callers get. Their types are in the root package, where users read about them. The root
-// imports this package, so it puts its constructors in here.
+// Types makes the errors that callers get. Their types are in the root package, where users read about them. The root imports this package, so the
+// root sets these constructors.
 var Types struct {
 	Stale    func(Stale) error
 	Fenced   func(Fenced) error

@@ -7,7 +7,7 @@ import (
 	"github.com/gormlock/gormlock/fence"
 )
 
-// Text names the row, the version that was expected and the one the row has.
+// Text names the row, the expected version and the version of the row.
 func (s *Stale) Text() string {
 	var b strings.Builder
 	b.WriteString("gormlock: ")
@@ -56,7 +56,7 @@ func (s *Stale) Text() string {
 	return b.String()
 }
 
-// away is what became of a row that the statement does not find.
+// away says what happened to a row that the statement does not find.
 func (s *Stale) away() string {
 	switch {
 	case s.Hidden && s.Soft:
@@ -69,7 +69,7 @@ func (s *Stale) away() string {
 	return "gone"
 }
 
-// one is the row that was named, or one that was not.
+// one refers to the row: "it" if its key is known, otherwise "a row of it".
 func (s *Stale) one() string {
 	if len(s.Keys) == 0 {
 		return "a row of it"
@@ -77,7 +77,7 @@ func (s *Stale) one() string {
 	return "it"
 }
 
-// isAhead reports whether a version is one that the row has not had yet.
+// isAhead reports whether a version is one that the row has not reached yet.
 func isAhead(expected, actual any) bool {
 	e, isNumber := expected.(int64)
 	a, areBoth := actual.(int64)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Barred returns the error of an update whose caller names a column that its tag keeps out of updates: GORM would leave it
-// out. The fields of a struct are not named by writing the struct.
+// Barred returns the error of an update whose caller names a column that its tag excludes from updates: GORM would leave it out. Writing a struct
+// does not name its fields.
 func (w Write) Barred() error {
 	if !w.Model.Barred {
 		return nil
@@ -31,11 +31,10 @@ func (w Write) Barred() error {
 		w.Model.Schema.Name, w.Model.Schema.LookUpField(name).Name)
 }
 
-// barredIn is such a column of a map that the caller's Select does not leave out, the first by its name. It is empty if there is
-// none.
+// barredIn returns the first such column of a map, by name, that the caller's Select does not leave out, or "".
 func (w Write) barredIn(given map[string]any) (first string) {
 	if _, ownSet := w.Stmt.Clauses["SET"]; ownSet {
-		return "" // it is written instead of them
+		return "" // the caller's SET is written instead of the map
 	}
 	for name := range given {
 		if (first == "" || name < first) && w.isBarred(name) && w.isSelected(name) {
@@ -45,8 +44,7 @@ func (w Write) barredIn(given map[string]any) (first string) {
 	return first
 }
 
-// isBarred reports whether a name is that of a column which GORM leaves out of updates, and which neither a guard writes nor
-// the caller leaves out himself.
+// isBarred reports whether a name is that of a column which GORM leaves out of updates, and which neither a guard writes nor the caller leaves out.
 func (w Write) isBarred(name string) bool {
 	field := w.Model.Schema.LookUpField(name)
 	if field == nil || field.Updatable && field.DBName != "" || w.Model.Schema.Relationships.Relations[field.Name] != nil {
@@ -55,8 +53,7 @@ func (w Write) isBarred(name string) bool {
 	return !w.isGuards(field) && !w.isOmitted(field)
 }
 
-// barred returns the error of a value in a form that the tag of the model's field keeps out of updates, if it is another than the struct
-// has.
+// barred returns the error of a value in a form for a field that the model's tag excludes from updates, if the value differs from the struct's.
 func (v *values) barred() error {
 	for _, field := range v.Model.Schema.Fields {
 		from := v.schema.LookUpField(field.DBName)
@@ -72,10 +69,10 @@ func (v *values) barred() error {
 	return nil
 }
 
-// onlyBarred returns the error of a struct that has values, and none that an update writes.
+// onlyBarred returns the error of a struct that has values, but none that an update writes.
 func (v *values) onlyBarred() error {
 	if len(v.Stmt.Selects)+len(v.Stmt.Omits) > 0 {
-		return nil // which name what is written
+		return nil // they name what is written
 	}
 	some := ""
 	for _, field := range v.schema.Fields {

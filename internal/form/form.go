@@ -1,5 +1,5 @@
-// Package form looks at a write as its caller gave it to GORM: at the values of an update, which are a struct or a map, and at what Select
-// and Omit name. GORM leaves out without an error what it does not know, or may not write. Here that is an error.
+// Package form looks at a write as its caller gave it to GORM: at the values of an update, which are a struct or a map, and at what Select and Omit
+// name. GORM silently leaves out what it does not know, or may not write. Here that is an error.
 package form
 
 import (
@@ -17,12 +17,12 @@ import (
 // Write is a write as its caller gave it to GORM.
 type Write struct {
 	Model   *model.Model
-	Structs *memory.Structs // those that it is about
+	Structs *memory.Structs // the structs to write
 	Stmt    *gorm.Statement
 }
 
-// values are the struct from which an update takes its values. It may be another than the updated one: then GORM writes its columns, and
-// leaves out its associations.
+// values are the struct from which an update takes its values. It can differ from the updated one: then GORM writes its columns, and leaves out its
+// associations.
 type values struct {
 	Write
 	statement.Chosen
@@ -30,7 +30,7 @@ type values struct {
 	given  reflect.Value
 }
 
-// valuesIn are the values in a struct. There are none if GORM cannot parse its type: then it knows no columns and associations of it.
+// valuesIn returns the values in a struct. are is false if GORM cannot parse its type, because then it finds no columns and associations in it.
 func (w Write) valuesIn(given reflect.Value) (v values, are bool) {
 	v = values{Write: w, schema: w.Model.Schema, given: given}
 	if given.Type() != w.Model.Schema.ModelType {
@@ -57,7 +57,7 @@ func (w Write) isSelected(name string) bool {
 	})
 }
 
-// isOmitted reports whether the caller leaves the column out himself.
+// isOmitted reports whether the caller leaves the column out.
 func (w Write) isOmitted(field *schema.Field) bool {
 	return slices.ContainsFunc(w.Stmt.Omits, func(name string) bool { return w.Model.Schema.LookUpField(name) == field })
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// LeftOut returns the error of an update whose values have an association that GORM leaves out although it is asked for. What
-// says no more than the foreign key, or what the updated struct holds too, need not be written.
+// LeftOut returns the error of an update whose values have an association that GORM leaves out although the caller asks for it. An association may
+// be left out if it only repeats the foreign key, or if the updated struct holds it too.
 func (w Write) LeftOut() error {
 	switch given := w.Stmt.Dest.(type) {
 	case map[string]any:
@@ -38,7 +38,7 @@ func (w Write) LeftOut() error {
 	return nil
 }
 
-// leftOutOfMap does so for a pointer to a map. GORM takes what a struct belongs to only from the map itself.
+// leftOutOfMap does the same for a pointer to a map. GORM takes a belongs-to from a map only if it is given by value.
 func (w Write) leftOutOfMap(given map[string]any) error {
 	for _, relation := range w.Model.Schema.Relationships.BelongsTo {
 		if given[relation.Name] != nil {
@@ -48,7 +48,7 @@ func (w Write) leftOutOfMap(given map[string]any) error {
 	return nil
 }
 
-// saysNil returns the error of a map that says nil of an association: GORM leaves the foreign key as it is.
+// saysNil returns the error of a map with nil for an association: GORM leaves the foreign key as it is.
 func (w Write) saysNil(given map[string]any) error {
 	if !statement.HasRelations(w.Model.Schema) {
 		return nil
@@ -62,12 +62,12 @@ func (w Write) saysNil(given map[string]any) error {
 	return nil
 }
 
-// loses reports whether the association says something that is not written.
+// loses reports whether the association has values that are not written.
 func (v *values) loses(relation *schema.Relationship, place reflect.Value) bool {
 	own := statement.OwnRelations(v.Model.Schema)
 	at := slices.IndexFunc(own, func(r *schema.Relationship) bool { return r.Name == relation.Name })
 	if at < 0 || !v.Has(relation.Name) || slices.Contains(v.Model.Roots, own[at]) || place.Kind() == reflect.Slice && place.Len() == 0 {
-		return false // those of roots are refused where these move
+		return false // the associations of roots are refused where the version of a root moves
 	}
 	if relation.Type == schema.BelongsTo && v.writeKey(relation, place) {
 		return false
@@ -80,7 +80,7 @@ func (v *values) loses(relation *schema.Relationship, place reflect.Value) bool 
 	return v.Structs.Count == 0
 }
 
-// writeKey reports whether the foreign key in the values is that of the association, and is written.
+// writeKey reports whether the foreign key in the values belongs to the association, and is written.
 func (v *values) writeKey(relation *schema.Relationship, place reflect.Value) bool {
 	if !statement.HasKeyOfOther(relation, place) || !statement.Refers(relation, v.given, place) {
 		return false
@@ -88,7 +88,7 @@ func (v *values) writeKey(relation *schema.Relationship, place reflect.Value) bo
 	return !slices.ContainsFunc(relation.References, func(ref *schema.Reference) bool { return !v.Has(ref.ForeignKey.DBName) })
 }
 
-// isHeld reports whether a struct holds the association of the values, or belongs to it already.
+// isHeld reports whether a struct holds the same association as the values, or belongs to it already.
 func isHeld(own *schema.Relationship, row reflect.Value, relation *schema.Relationship, place reflect.Value) bool {
 	if own.Type == schema.BelongsTo && relation.Type == schema.BelongsTo {
 		return statement.HasKeyOfOther(relation, place) && statement.LinkOf(own, row) == statement.KeyOfOther(relation, place)

@@ -12,11 +12,10 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// GORM sends no statement for an update of which nothing is left, and returns no error: what was asked for does not happen, and a
-// stale struct is not noticed.
+// If nothing is left of an update, GORM sends no statement and returns no error. Then nothing happens, and a stale struct is not noticed.
 
-// NothingLeft returns the error of an update that asks for values, of which Select and Omit leave none, or that the model has no column
-// for. An update that asks for nothing, as that of an empty map, is none.
+// NothingLeft returns the error of an update whose values are all left out by Select and Omit, or that has a value without a column in the model.
+// An update without values, such as an empty map, is not an error.
 func (w Write) NothingLeft() error {
 	stmt := w.Stmt
 	if _, ownSet := stmt.Clauses["SET"]; ownSet || stmt.Dest == nil {
@@ -78,8 +77,7 @@ func (w Write) nothingOfMap(given map[string]any) error {
 	return w.errNothing(some)
 }
 
-// nothing returns the error of a struct of whose values none is written. A Save asks for all of them, other updates for those that are
-// not zero.
+// nothing returns the error of a struct none of whose values is written. A Save asks for all of them, other updates for those that are not zero.
 func (v *values) nothing() error {
 	stmt := v.Stmt
 	if len(stmt.Selects)+len(stmt.Omits) == 0 {
@@ -98,9 +96,9 @@ func (v *values) nothing() error {
 		}
 		is := v.Names(field.DBName)
 		if own := v.isGuards(v.Model.Schema.FieldsByDBName[name]); own && is && same && !save {
-			return nil // it is compared
+			return nil // the version is compared
 		} else if own || !field.Updatable || field.PrimaryKey && (same || !v.differ(v.Model.Schema.FieldsByDBName[name], field)) {
-			continue // a key that stays as it is: GORM writes it if the struct comes by value
+			continue // a key that stays as it is: GORM only writes it if the struct comes by value
 		}
 		_, zero := field.ValueOf(stmt.Context, v.given)
 		switch {
@@ -156,7 +154,7 @@ func isIgnored(field reflect.StructField) bool {
 	return is
 }
 
-// differ reports whether there is a value for a field, and another than one of the updated structs has.
+// differ reports whether a field has a value, and one that differs from an updated struct's.
 func (v *values) differ(field, from *schema.Field) bool {
 	value, zero := from.ValueOf(v.Stmt.Context, v.given)
 	if zero {
@@ -172,7 +170,7 @@ func (v *values) differ(field, from *schema.Field) bool {
 	return v.Structs.Count == 0
 }
 
-// saveAssociation reports whether Select names one, which is saved beside the columns.
+// saveAssociation reports whether Select names an association, which is saved in addition to the columns.
 func (v *values) saveAssociation() bool {
 	return slices.ContainsFunc(v.Stmt.Selects, func(name string) bool { return statement.NamesAssociation(v.Model.Schema, name) })
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Unknown returns the error of a Select that names what the model does not have: GORM would leave it out, and write nothing if there
-// is nothing else.
+// Unknown returns the error of a Select that names something that the model does not have. GORM would leave that out, and write nothing if there is
+// nothing else.
 func (w Write) Unknown(deletes bool) error {
 	if len(w.Stmt.Selects) == 0 || slices.Equal(w.Stmt.Selects, []string{"*"}) {
 		return nil
@@ -27,7 +27,7 @@ func (w Write) Unknown(deletes bool) error {
 			return fmt.Errorf("gormlock: %s: Select names %q without %q, so GORM would not save that association: name both",
 				w.Model.Schema.Name, name, of)
 		}
-		if !w.knows(name) && !statement.InAppend() { // for whose sake GORM names foreign keys of the other model too
+		if !w.knows(name) && !statement.InAppend() { // in Append, GORM itself names foreign keys of the other model too
 			return fmt.Errorf("gormlock: %s: Select names %q, which is neither a column nor an association, so GORM would leave it out: name each by itself, as in Select(\"a\", \"b\")",
 				w.Model.Schema.Name, name)
 		}
@@ -35,7 +35,7 @@ func (w Write) Unknown(deletes bool) error {
 	return nil
 }
 
-// childrenUnlinked returns the error of a Select that names columns of children, and not their foreign key: they would be stored without.
+// childrenUnlinked returns the error of a Select that names columns of children but not their foreign key: the children would be stored without it.
 func (w Write) childrenUnlinked() error {
 	for _, relation := range slices.Concat(w.Model.Schema.Relationships.HasOne, w.Model.Schema.Relationships.HasMany) {
 		named := func(in string) bool { return slices.Contains(w.Stmt.Selects, relation.Name+"."+in) }
@@ -52,8 +52,8 @@ func (w Write) childrenUnlinked() error {
 	return nil
 }
 
-// ownersUnlinked returns the error of a Select that names what structs belong to, and not the foreign key, which changes: GORM would store
-// the other and not refer to it.
+// ownersUnlinked returns the error of a Select that names a belongs-to but not its foreign key, which changes: GORM would store the owner and not
+// refer to it.
 func (w Write) ownersUnlinked() error {
 	for _, relation := range w.Model.Schema.Relationships.BelongsTo {
 		if !slices.Contains(w.Stmt.Selects, relation.Name) && !slices.Contains(w.Stmt.Selects, clause.Associations) {
@@ -75,7 +75,7 @@ func (w Write) ownersUnlinked() error {
 	return nil
 }
 
-// within is the association in which the name of a Select is, if that is not selected itself.
+// within returns the association of a nested name in Select, if the association itself is not selected.
 func (w Write) within(name string) (association string, is bool) {
 	of, in, nested := strings.Cut(name, ".")
 	if !nested || in == "" || w.Model.Schema.Relationships.Relations[of] == nil || of == w.Stmt.Table {
@@ -84,14 +84,14 @@ func (w Write) within(name string) (association string, is bool) {
 	return of, !slices.Contains(w.Stmt.Selects, of) && !slices.Contains(w.Stmt.Selects, clause.Associations)
 }
 
-// knows reports whether GORM finds something of the model by a name in Select.
+// knows reports whether GORM finds something in the model under a name in Select.
 func (w Write) knows(name string) bool {
 	s := w.Model.Schema
 	if field := s.LookUpField(name); field != nil && field.DBName != "" || name == "*" || name == clause.Associations || statement.NamesAssociation(s, name) {
 		return true
 	}
 	if statement.IsInMap(w.Stmt.Dest, name) {
-		return true // a column that the model does not have, of which GORM takes the name as it is
+		return true // a column that the model does not have: GORM uses its name as it is
 	}
 	alone := &gorm.Statement{DB: w.Stmt.DB, Schema: s, Table: w.Stmt.Table, Selects: []string{name}}
 	found, _ := alone.SelectAndOmitColumns(false, false)

@@ -13,20 +13,19 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// answer is a statement that was sent: its draft, and what the server says of its rows, in the answer and when asked again.
+// answer is a statement that was sent: its draft, and what the server says about its rows, in the answer and when it is asked again.
 type answer struct{ draft }
 
 // seen is a row as it is now. It is not valid if there is no row.
 type seen struct {
 	reflect.Value
-	deleted bool // it is there, soft-deleted
+	deleted bool // the row exists, but is soft-deleted
 }
 
 // isLive reports whether the row exists for queries that do not ask for deleted ones.
 func (s seen) isLive() bool { return s.IsValid() && !s.deleted }
 
-// look reads rows as they are now, each at the place of its key. It uses the connection that wrote, because a replica may
-// lag behind.
+// look reads rows as they are now, each at the place of its key. It uses the connection that wrote, because a replica may lag behind.
 func (a *answer) look(db *gorm.DB, keys [][]any) ([]seen, error) {
 	all := make([]seen, len(keys))
 	if err := a.lookFor(db, keys, all, db.Statement.Unscoped); err != nil {
@@ -39,7 +38,7 @@ func (a *answer) look(db *gorm.DB, keys [][]any) ([]seen, error) {
 	return all, a.lookFor(db, keys, all, true)
 }
 
-// lookFor reads the rows that were not read yet, soft-deleted ones too if asked to.
+// lookFor reads the rows that were not read yet, and also soft-deleted ones if unscoped is set.
 func (a *answer) lookFor(db *gorm.DB, keys [][]any, all []seen, unscoped bool) error {
 	rows, err := a.lookWhere(db, a.columnsToLookAt(), func(q *gorm.DB) *gorm.DB {
 		if unscoped {
@@ -59,8 +58,7 @@ func (a *answer) lookFor(db *gorm.DB, keys [][]any, all []seen, unscoped bool) e
 	return err
 }
 
-// lookWhere reads columns of the rows that a query finds. If the snapshot would show them as they were before, it locks
-// them, as the statement did.
+// lookWhere reads columns of the rows that a query finds. If the snapshot would show their earlier state, it locks them, as the statement did.
 func (a *answer) lookWhere(db *gorm.DB, columns []string, where func(*gorm.DB) *gorm.DB) ([]reflect.Value, error) {
 	stmt := db.Statement
 	q := db.Session(&gorm.Session{NewDB: true, DryRun: true, SkipHooks: true, Logger: logger.Discard})

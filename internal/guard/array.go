@@ -11,7 +11,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// array is the text of an array of integers, as the server reads it.
+// array is the text of an array of integers in the server's format.
 type array struct{ strings.Builder }
 
 func newArray(n int) *array {
@@ -51,7 +51,7 @@ func (k keysIn) Build(to clause.Builder) {
 	clause.IN{Column: column, Values: values}.Build(to)
 }
 
-// FitIn reports whether a statement can name so many keys.
+// FitIn reports whether a statement can name this many keys.
 func FitIn(db *gorm.DB, keys [][]any) bool {
 	const most = 30_000
 	_, array := builder{SQL: statement.SQL{Statement: db.Statement}}.arrayOf(keys)

@@ -12,21 +12,21 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// refuseWithoutVersions fails a statement that asks about versions of a database that has none.
+// refuseWithoutVersions fails a statement that asks about versions if the plugin runs without versions.
 func refuseWithoutVersions(db *gorm.DB, intent *asked.Intent) {
 	if intent.AsksVersion() && install.Of(db).WithoutVersions {
 		fault.Add(db, fmt.Errorf("%w: the plugin was made WithoutVersions, so a statement cannot ask for a version: take that option out", fault.ErrOption))
 	}
 }
 
-// refuseWithoutModel fails a statement that asks about a version or a fence of a table whose model it does not know.
+// refuseWithoutModel fails a statement that asks about a version or a fence if its model is not known.
 func refuseWithoutModel(db *gorm.DB) {
 	if asked.Of(db.Statement) != nil {
 		fault.Add(db, fmt.Errorf("gormlock: %s: a table without its model has no version and no fence: name the model by Model", db.Statement.Table))
 	}
 }
 
-// RefuseRead fails a read that is to compare something, and one of another model than its chain has.
+// RefuseRead fails a read that has a clause of a comparison, and a read of another model than its chain's.
 func RefuseRead(db *gorm.DB) {
 	RefuseOnText(db)
 	refuseInRead(db)
@@ -48,8 +48,7 @@ func refuseInRead(db *gorm.DB) {
 	fault.Add(db, err)
 }
 
-// RefuseOnText fails a statement of raw SQL that names a token or what a row must be like: nothing can be added to
-// its text.
+// RefuseOnText fails a statement of raw SQL that names a token or a condition on the row, because nothing can be added to its text.
 func RefuseOnText(db *gorm.DB) {
 	stmt := db.Statement
 	if stmt.SQL.Len() == 0 {

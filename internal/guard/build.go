@@ -19,7 +19,7 @@ import (
 type builder struct {
 	statement.SQL
 	draft *draft
-	rest  clause.ClauseBuilder // of the dialect; nil if it has none for this clause
+	rest  clause.ClauseBuilder // the dialect's builder; nil if it has none for this clause
 }
 
 // builderOf returns a builder for the contents of a clause.
@@ -36,9 +36,9 @@ func plainly(rest clause.ClauseBuilder, c clause.Clause, to clause.Builder) {
 	}
 }
 
-// InstallBuilders puts the builders of guarded statements before those of the dialect. The conditions of guards are then not
-// among the clauses, so GORM still refuses a statement without conditions. The builders see every SET, even that of a soft
-// delete and of the generics API. To install them twice does no harm.
+// InstallBuilders puts the builders of guarded statements before those of the dialect. So the conditions of guards are not among the clauses, and
+// GORM still refuses a statement without conditions. The builders see every SET, even that of a soft delete and of the generics API. Installing
+// them twice does no harm.
 func InstallBuilders(db *gorm.DB) {
 	for name, build := range map[string]func(builder, clause.Clause) bool{
 		"SET":         builder.buildSet,
@@ -89,7 +89,7 @@ func selectSystemColumn(c clause.Clause, stmt *gorm.Statement) {
 	statement.SQL{Statement: stmt}.Text(",", m.In(stmt).Column)
 }
 
-// buildSet writes the caller's assignments, and after them those of the guards.
+// buildSet writes the caller's assignments, then those of the guards.
 func (b builder) buildSet(c clause.Clause) bool {
 	set, ok := c.Expression.(clause.Set)
 	if !ok {
@@ -140,7 +140,7 @@ func (b builder) buildSet(c clause.Clause) bool {
 		b.markFound(written)
 		written = true
 	}
-	if !written { // a hook could have changed something, and has not
+	if !written { // a hook could have changed something, but did not
 		key := clause.Column{Name: d.model.Schema.PrimaryFieldDBNames[0]}
 		b.assignee(&key)
 		b.Text("=")
@@ -149,7 +149,7 @@ func (b builder) buildSet(c clause.Clause) bool {
 	return true
 }
 
-// assignee writes the column that is assigned to.
+// assignee writes the column that an assignment sets.
 func (b builder) assignee(c *clause.Column) {
 	if c.Table == "" && c.Alias == "" && !c.Raw {
 		if quoted := b.draft.model.Quoted(c.Name); quoted != "" {
@@ -160,7 +160,7 @@ func (b builder) assignee(c *clause.Column) {
 	b.QuoteTo(b.Statement, *c)
 }
 
-// owned reports whether a guard assigns the column itself.
+// owned reports whether a guard itself assigns the column.
 func owned(guards [4]guard, column string) bool {
 	for _, g := range guards {
 		if g != nil && g.owns(column) {
@@ -199,10 +199,10 @@ func (b builder) buildWhere(c clause.Clause) bool {
 type guardedWhere struct {
 	draft *draft
 	where clause.Where
-	after clause.Expression // what another plugin adds to them; nil: nothing
+	after clause.Expression // conditions that another plugin adds; nil: none
 }
 
-// Build writes both.
+// Build writes the caller's conditions and those of the guards.
 func (g guardedWhere) Build(to clause.Builder) {
 	b, addKey := builderOf(to, g.draft), g.draft.where.addKey
 	switch {
@@ -218,7 +218,7 @@ func (g guardedWhere) Build(to clause.Builder) {
 		g.where.Build(b.Statement)
 	default:
 		mark.Brackets(g.where.Exprs).Build(b.Statement)
-		addKey = !g.draft.isBulk() // what came behind gormlock may be an Or to the key
+		addKey = !g.draft.isBulk() // conditions added after gormlock's may be an Or to the key
 	}
 	if g.draft.built.nothing {
 		b.Text(" AND 1=0")
@@ -258,8 +258,8 @@ func (g guardedWhere) addKey(b builder) {
 	}
 }
 
-// writesKey writes the condition that a column has a value, if it is the only one, as GORM would but sooner. It reports whether
-// it did.
+// writesKey writes the caller's only condition if it says that a column has a value. GORM would write the same, but more slowly. It reports whether
+// it wrote it.
 func (g guardedWhere) writesKey(b builder) bool {
 	if len(g.where.Exprs) != 1 {
 		return false
@@ -314,7 +314,7 @@ func (b builder) buildConflict(c clause.Clause) bool {
 		return false
 	}
 	d.built.conflicts = true
-	if !isPlain(found.TargetWhere.Exprs) { // ours stand behind it
+	if !isPlain(found.TargetWhere.Exprs) { // our conditions come after it
 		found.TargetWhere.Exprs = []clause.Expression{mark.Brackets(found.TargetWhere.Exprs)}
 	}
 	if d.upsert != nil && d.upsert.whole && len(d.model.Renewed) > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// isBypassed reports whether an update or delete wrote rows with a text in which the guards had no part: another plugin, a callback, or
-// a clause with a builder of its own has written it.
+// isBypassed reports whether an update or delete was executed with a text without the guards: another plugin, a callback, or a clause with its own
+// builder has written it.
 func (w *Write) isBypassed(db *gorm.DB) bool {
 	if db.RowsAffected == 0 || db.DryRun {
 		return false

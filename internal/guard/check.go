@@ -13,10 +13,10 @@ import (
 	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
-// Check compares the version of a row that is not written: VerifyVersion.
+// Check compares the version of a row without writing it, for VerifyVersion.
 type Check struct{ j *judge }
 
-// NewCheck compares the row of this key with the version that its struct holds, or that a clause names.
+// NewCheck compares the row of this key with the version in its struct, or with the version that a clause names.
 func NewCheck(stmt *gorm.Statement, m *model.Model, row reflect.Value, key []any, intent *asked.Intent) (Check, error) {
 	whereabouts.ShowHidden(stmt)
 	j := &judge{}
@@ -37,7 +37,7 @@ func NewCheck(stmt *gorm.Statement, m *model.Model, row reflect.Value, key []any
 
 func (c Check) row() *Row { return &c.j.rows[0] }
 
-// Missing returns the error of a struct that was not read from its row, or nil if it was.
+// Missing returns the error of a struct that was not read from its row, or nil.
 func (c Check) Missing(stmt *gorm.Statement) error {
 	if c.j.version.choice != nil || c.j.version.Loaded(c.row().Expected) {
 		return nil
@@ -45,7 +45,7 @@ func (c Check) Missing(stmt *gorm.Statement) error {
 	return c.j.missing(stmt, c.row().Key, nil)
 }
 
-// Stale is the error of a row that the server says was changed meanwhile.
+// Stale is the error of a row that, according to the server, was changed meanwhile.
 func (c Check) Stale(stmt *gorm.Statement, cause error) error {
 	e := c.j.staleError(stmt, c.row())
 	e.Cause = cause
@@ -55,10 +55,10 @@ func (c Check) Stale(stmt *gorm.Statement, cause error) error {
 // IsKey is the condition that a row has the key of the checked row.
 func (c Check) IsKey() clause.Expression { return KeyIn(c.j.model.Schema, [][]any{c.row().Key}) }
 
-// Columns are the columns to read of the row, so that Why can judge it.
+// Columns are the columns of the row that must be read, so that Why can judge it.
 func (c Check) Columns() []string { return c.j.columnsToLookAt() }
 
-// Why returns what is wrong with the locked row. found is not valid if there is no row.
+// Why returns what is wrong with the locked row. found is invalid if there is no row.
 func (c Check) Why(db *gorm.DB, found reflect.Value) error {
 	if found.IsValid() {
 		return c.j.why(db, c.row(), seen{Value: found})

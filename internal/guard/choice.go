@@ -7,7 +7,7 @@ import (
 	"github.com/gormlock/gormlock/internal/column"
 )
 
-// chosenBy returns the versions that a row with one of the tags may have: one value if there is only one, otherwise a choice.
+// chosenBy returns the versions that a row with one of the tags can have: a value if there is only one, otherwise a choice.
 func chosenBy(t *asked.Tags, v *column.Version) (column.Value, *choice) {
 	c := &choice{Tags: t}
 	for _, tag := range t.List {
@@ -21,7 +21,7 @@ func chosenBy(t *asked.Tags, v *column.Version) (column.Value, *choice) {
 	return column.Value{Null: true}, c
 }
 
-// choice is a set of versions. A row must have one of them. It is empty if no row can have the tags.
+// choice is a set of versions, of which a row must have one. It is empty if no row can have the tags.
 type choice struct {
 	*asked.Tags
 	versions []column.Value

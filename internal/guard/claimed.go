@@ -15,7 +15,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// NewClaim is a statement that claims rows of the model.
+// NewClaim is the Write of a statement that claims rows of the model.
 func NewClaim(m *model.Model, fence *FenceGuard) *Write {
 	w := &Write{}
 	w.model, w.op, w.version.Version, w.fence = m, OpClaim, m.Column, fence
@@ -42,12 +42,13 @@ func (w *Write) WriteSet(stmt *gorm.Statement, set clause.Set) {
 }
 
 // RememberClaim makes claimed rows count as not read if their transaction is rolled back: the structs have what the claim assigned, and nobody
-// knows what the rows had before. A claim of unversioned columns leaves a version that other structs may have too. After an error, rows may be claimed that did not come back. Unsure says that the commit may have failed.
+// knows what the rows had before. A claim of unversioned columns leaves a version that other structs may have too. After an error, rows may be
+// claimed that were not returned. unsure means that the commit may have failed.
 func (w *Write) RememberClaim(query *gorm.DB, rows reflect.Value, failed error, unsure bool) {
 	w.outcome.lost = failed != nil
 	v, j := &w.version, journal.Of(query.Statement)
 	if j == nil {
-		if v.is() && (unsure || journal.InTransaction(query.Statement)) { // gormlock does not see its end
+		if v.is() && (unsure || journal.InTransaction(query.Statement)) { // gormlock does not see the end of the transaction
 			statement.EachStruct(rows, func(row reflect.Value) { v.Write(row, v.Unread()) })
 		}
 		return
@@ -73,8 +74,8 @@ func (w *Write) RememberClaim(query *gorm.DB, rows reflect.Value, failed error, 
 	j.Keep(w)
 }
 
-// RefusedByRow refuses a claim if this locked row was written with a later token. Otherwise it returns nil. It is for
-// servers whose UPDATE does not say so.
+// RefusedByRow returns the error of a claim if this locked row was written with a later token, or nil. It is for servers whose UPDATE does not
+// return that.
 func (w *Write) RefusedByRow(stmt *gorm.Statement, row reflect.Value, key []any) error {
 	if !w.fence.guards() {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Clause is a clause that says what a statement asks about versions and fences.
+// Clause is a clause about versions and fences that a statement carries.
 type Clause struct {
 	change func(*asked.Intent)
 	err    error
@@ -33,7 +33,7 @@ func (Clause) MergeClause(*clause.Clause) {}
 // errAssociationOperation is the error of a clause that GORM would drop for some relations.
 var errAssociationOperation = errors.New("gormlock: clauses about versions and fences do not reach the rows of an association that gorm.G sets: update its model, or put the token into the context")
 
-// ModifyStatement adds what the clause asks to the statement.
+// ModifyStatement adds what the clause asks for to the statement.
 func (c Clause) ModifyStatement(stmt *gorm.Statement) {
 	switch {
 	case c.err != nil:
@@ -68,7 +68,7 @@ func (c Clause) ModifyStatement(stmt *gorm.Statement) {
 	asked.Put(stmt, now, before)
 }
 
-// The clauses that callers know by the names of the root package, where their docs are.
+// The clauses below have the same names in the root package, where their documentation is.
 
 // IgnoreVersion lets a statement write without a check.
 func IgnoreVersion() Clause {
@@ -85,7 +85,7 @@ func PreserveVersion() Clause {
 	return Clause{change: func(i *asked.Intent) { i.Preserve = true }}
 }
 
-// Touch lets a statement move the version although it sets nothing else.
+// Touch makes a statement move the version although it sets nothing else.
 func Touch() Clause {
 	return Clause{change: func(i *asked.Intent) { i.Touch = true }}
 }
@@ -95,7 +95,7 @@ func Tentatively() Clause {
 	return Clause{change: func(i *asked.Intent) { i.Tentative = true }}
 }
 
-// Fence guards a statement by a token.
+// Fence guards a statement with a token.
 func Fence(token fence.Token) Clause {
 	return Clause{change: func(i *asked.Intent) { i.Tokens = append(i.Tokens[:len(i.Tokens):len(i.Tokens)], token) }}
 }
@@ -105,7 +105,7 @@ func IgnoreFence() Clause {
 	return Clause{change: func(i *asked.Intent) { i.IgnoreFence = true }}
 }
 
-// IfUnchanged lets a statement write only rows whose columns hold what they do in before.
+// IfUnchanged lets a statement write only rows whose columns have the same values as in before.
 func IfUnchanged(before any, names []string) Clause {
 	unchanged, err := asked.IfUnchanged(before, names)
 	return Clause{change: func(i *asked.Intent) { i.Unchanged = unchanged }, err: err}
@@ -116,13 +116,13 @@ func ExpectTags(list []string) Clause {
 	return Clause{change: func(i *asked.Intent) { i.Expects, i.Expected = true, &asked.Tags{List: list} }}
 }
 
-// ExpectRow lets a statement write a row at any version, and fail where there is none.
+// ExpectRow lets a statement write a row at any version, and makes it fail if there is no row.
 func ExpectRow() Clause {
 	return Clause{change: func(i *asked.Intent) { i.Expects, i.Expected = true, &asked.Tags{Any: true} }}
 }
 
-// Merged limits an update of the merged struct to the columns that it writes, the times of the update, and what a hook changes. The
-// rest of the row is already there, perhaps in a form that the struct cannot hold.
+// Merged limits an update of the merged struct to the columns that SaveMerged writes, the update times, and what a hook changes. The row already
+// has the rest, perhaps in a form that the struct cannot hold.
 func Merged(merged asked.Merged) Clause {
 	return Clause{change: func(i *asked.Intent) { i.Merged = &merged }}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// readable are the columns of the table that are read.
+// readable are the readable columns of the table.
 func readable(stmt *gorm.Statement, m *model.Model) []*schema.Field {
 	return slices.DeleteFunc(m.Readable(), func(field *schema.Field) bool { return !isColumn(stmt, m, field) })
 }
 
-// isColumn reports whether the table has the column of a field. The server is asked for those that may be filled by queries only, such as
-// a count: they may also be columns that it computes.
+// isColumn reports whether the table has the column of a field. It asks the server about fields that only queries may fill, such as a count,
+// because they can also be computed columns.
 func isColumn(stmt *gorm.Statement, m *model.Model, field *schema.Field) bool {
 	if !statement.IsComputed(field) || m.Column != nil && m.Column.Field == field {
 		return true

@@ -12,14 +12,14 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// draft is a statement that is being built: its plan, what building showed, and what it returns.
+// draft is a statement that is being built: its plan, what the building has shown, and what it returns.
 type draft struct {
 	plan
 	built     built
 	returning *returning // the columns to return; nil: none
 }
 
-// compares reports whether a row is written only as it was read.
+// compares reports whether a row is only written as it was read.
 func (d *draft) compares() bool {
 	return d.version.checked && !d.built.unchecked || d.unchanged().guards() || d.where.mustWrite
 }
@@ -27,32 +27,32 @@ func (d *draft) compares() bool {
 // decides reports whether writing no row can be a conflict.
 func (d *draft) decides() bool { return d.compares() || d.fence.guards() }
 
-// built is what building the statement has shown.
+// built is what the building of the statement has shown.
 type built struct {
 	assigned
 	armed     bool  // the builders take part
 	any       bool  // something was built
-	holds     bool  // the conditions of the guards were
-	conflicts bool  // what an upsert does was
-	marked    bool  // the server remembers whether it found the row
+	holds     bool  // the conditions of the guards were built
+	conflicts bool  // the ON CONFLICT of an upsert was built
+	marked    bool  // the server stores whether it found the row
 	asked     bool  // the server was asked what the statement found
 	unchecked bool  // the version is not compared after all: see isLenient
-	looks     bool  // it fails where a version has not moved
+	looks     bool  // it fails if a version has not moved
 	proposed  int32 // rows of a create
-	held      int32 // the place, among the values that are sent, of the version that the row must have; 0: it is not sent
+	held      int32 // the place, among the sent values, of the version that the row must have; 0: it is not sent
 }
 
 // assigned is what the SET clause has shown.
 type assigned struct {
-	set       bool // there is one
+	set       bool // there is a SET
 	bumps     bool // the version moves
-	nothing   bool // nothing is SET, so no row will be found
-	full      bool // nor will one, because it would be at the largest version
-	named     bool // the version is named by what is SET, or by the caller
+	nothing   bool // nothing is SET, so no row is written
+	full      bool // no row is written either, because the row would be at the largest version
+	named     bool // the SET, or the caller, names the version
 	timesOnly bool // only times that GORM adds to every update are SET
-	unheld    bool // what is SET is not what the structs hold, and is not returned
-	rekeys    bool // a part of the key is SET to what the structs do not hold
-	hides     bool // a soft delete may be among what is SET
+	unheld    bool // a SET value differs from what the structs hold, and is not returned
+	rekeys    bool // a part of the key is SET to a value that the structs do not hold
+	hides     bool // the SET may be a soft delete
 }
 
 // arm makes the builders take part in the statement.
@@ -92,13 +92,13 @@ func (d *draft) weigh(set clause.Set) {
 	d.built.bumps = moves && !d.intent.Preserves() && (unversioned == 0 || unversioned+times < others)
 }
 
-// isLenient reports that the struct was not read from its row, but the statement sets only the time of the update. Such a
-// statement is not refused: association mode sends it, without a version.
+// isLenient reports whether the struct was not read from its row, but the statement only sets the time of the update. Association mode sends such
+// statements without a version, so they are not refused.
 func (d *draft) isLenient() bool {
 	return !d.batch && !d.where.mustWrite && !d.version.forced && !d.version.given && len(d.rows) == 1 && !d.version.Loaded(d.rows[0].Expected)
 }
 
-// prepareCreate decides what a create does to rows that exist already.
+// prepareCreate decides what a create does to existing rows.
 func (d *draft) prepareCreate(stmt *gorm.Statement) error {
 	if d.intent.Compares() {
 		return fmt.Errorf("gormlock: %s: a create has no version to compare: ExpectVersion, IfUnchanged and IfMatch are for updates and deletes", d.model.Schema.Name)
@@ -170,13 +170,13 @@ func (d *draft) marksFound(stmt *gorm.Statement) bool {
 	return d.version.checked || d.unchanged().guards() || d.where.mustWrite || d.fence.guards()
 }
 
-// mayLeaveOut reports, before the statement is built, whether that can be.
+// mayLeaveOut is leavesOut before the statement is built.
 func (d *draft) mayLeaveOut(stmt *gorm.Statement) bool {
 	return d.fence.guards() && (d.op == OpDelete || !statement.IsPostgres(stmt.DB)) && (d.memory.Count == 0 || !d.hasKey(d.memory.Row(0)))
 }
 
-// leavesOut reports whether a statement about many rows can skip those with a later token, because no assignment fails on
-// them. Then such rows must be looked for.
+// leavesOut reports whether a statement about many rows can skip those with a later token, because no assignment fails on them. Then it must be
+// checked whether there are such rows.
 func (d *draft) leavesOut(stmt *gorm.Statement) bool {
 	return d.fence.guards() && d.isBulk() && (!d.built.set || !statement.IsPostgres(stmt.DB))
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// dropped returns the error of an update or delete whose caller restricted its rows by a clause that GORM does not build for
-// this database: more rows would be written than were asked for.
+// dropped returns the error of an update or delete whose caller limits its rows by a clause that GORM does not build for this database: more rows
+// would be written than the caller asked for.
 func (p *plan) dropped(stmt *gorm.Statement) error {
 	if isBare(stmt) && len(stmt.Joins) == 0 && !stmt.Distinct {
 		return nil
@@ -28,10 +28,9 @@ func (p *plan) dropped(stmt *gorm.Statement) error {
 		p.op, table, what, p.model.Schema.PrimaryFieldDBNames[0])
 }
 
-// droppedClause names what GORM leaves out of the statement. It is empty if the rows are the same without it: a key and a
-// LIMIT of 1 mean one row.
+// droppedClause names the clause that GORM leaves out, or returns "" if the rows are the same without it: a key and a LIMIT of 1 mean one row.
 func (p *plan) droppedClause(stmt *gorm.Statement) string {
-	for _, join := range stmt.Joins { // which GORM builds for queries only
+	for _, join := range stmt.Joins { // GORM builds joins only for queries
 		if _, relation := statement.RelationAlias(stmt, join.Name, join.Alias); !relation || join.JoinType != clause.LeftJoin {
 			return "Joins"
 		}
@@ -64,8 +63,8 @@ func (p *plan) clausesOf(stmt *gorm.Statement) []string {
 	return stmt.BuildClauses
 }
 
-// isLimited reports whether the LIMIT clause means fewer rows than the statement would write. Structs name their rows, whatever
-// the offset of the page on which they were read.
+// isLimited reports whether the LIMIT clause means fewer rows than the statement would write. Structs name their rows, so the offset of the page on
+// which they were read does not matter.
 func (p *plan) isLimited(stmt *gorm.Statement) bool {
 	limit, plain := stmt.Clauses["LIMIT"].Expression.(clause.Limit)
 	most := limit.Limit != nil && *limit.Limit >= 0

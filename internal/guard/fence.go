@@ -16,7 +16,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// FenceGuard lets a row be written while no later token than the statement's has been issued, or is in the row.
+// FenceGuard allows writing a row if no later token than the statement's has been issued, and none is in the row.
 type FenceGuard struct {
 	*column.Fence
 	token    fence.Token
@@ -24,13 +24,13 @@ type FenceGuard struct {
 	Ignored  bool  // IgnoreFence
 	Assigned bool  // ignored, and the caller assigns the column by name
 	proposed int   // rows of a create
-	latest   int64 // the latest token issued for the key, once it was looked for
+	latest   int64 // the latest token that was issued for the key, if it was read
 }
 
-// guards reports whether the statement is guarded by a token.
+// guards reports whether a token guards the statement.
 func (f *FenceGuard) guards() bool { return f != nil && !f.Ignored }
 
-// FenceOf picks the token with which the statement writes the model; nil if the model has no fence.
+// FenceOf picks the token with which the statement writes the model, or nil if the model has no fence.
 func FenceOf(m *model.Model, stmt *gorm.Statement, intent *asked.Intent) (*FenceGuard, error) {
 	if m.Fence == nil {
 		return nil, nil
@@ -58,7 +58,7 @@ func FenceOf(m *model.Model, stmt *gorm.Statement, intent *asked.Intent) (*Fence
 	return f, nil
 }
 
-// assigns reports whether the statement assigns the column by its name.
+// assigns reports whether the statement assigns the column by name.
 func (f *FenceGuard) assigns(stmt *gorm.Statement) bool {
 	if statement.IsInMaps(stmt.Dest, f.Field) {
 		return true
@@ -68,8 +68,7 @@ func (f *FenceGuard) assigns(stmt *gorm.Statement) bool {
 	return f.isIn(set, false) || f.isIn(conflict.DoUpdates, !f.Ignored)
 }
 
-// isIn reports whether set assigns the column. With orExcluded, an assignment of the value that the create proposes does not
-// count.
+// isIn reports whether set assigns the column. If orExcluded is set, assigning the value that the create proposes does not count.
 func (f *FenceGuard) isIn(set clause.Set, orExcluded bool) bool {
 	for i := range set {
 		from, _ := set[i].Value.(clause.Column)
@@ -80,18 +79,17 @@ func (f *FenceGuard) isIn(set clause.Set, orExcluded bool) bool {
 	return false
 }
 
-// follow gives the struct of a written row the token that the row has now.
+// follow gives the struct of a written row the row's new token.
 func (f *FenceGuard) follow(row reflect.Value) {
 	if f.guards() && row.CanAddr() {
 		f.Write(row, column.Value{N: f.token.Number})
 	}
 }
 
-// owns reports whether the column is the fence, and the statement does not assign it as its caller says.
+// owns reports whether the column is the fence, and the caller does not assign it.
 func (f *FenceGuard) owns(column string) bool { return !f.Assigned && column == f.Field.DBName }
 
-// assign writes the token. If the statement must write all rows that it finds or none, the assignment fails on a row with
-// a later token.
+// assign writes the token. If the statement must write all rows that it finds or none, the assignment fails on a row with a later token.
 func (f *FenceGuard) assign(b builder, written bool) bool {
 	if !f.guards() || b.draft.built.nothing {
 		if !written && !b.draft.version.is() {
@@ -121,8 +119,8 @@ func (f *FenceGuard) assign(b builder, written bool) bool {
 	return true
 }
 
-// writeUnlessLater writes the token as a value that fails once a later one has been issued, and, but for a claim, if it was never
-// issued.
+// writeUnlessLater writes the token as a value that fails if a later one has been issued. It also fails if the token was never issued, except in a
+// claim.
 func (f *FenceGuard) writeUnlessLater(b builder) {
 	claims, is := b.draft.op == OpClaim, "="
 	if claims {
@@ -157,7 +155,7 @@ func (f *FenceGuard) hold(b builder) {
 		b.Text(" AND COALESCE(", f.In(b.Statement), ",0)<=")
 		b.Value(f.number)
 	}
-	if statement.IsPostgres(b.DB) { // as fence.Token.Guard, which leaves its parameters to the caller
+	if statement.IsPostgres(b.DB) { // as in fence.Token.Guard, which leaves its parameters to the caller
 		b.Text(" AND NOT EXISTS (SELECT 1 FROM " + fence.Table + " WHERE space=")
 		b.Value(f.token.Space)
 		b.Text("::smallint AND id=")
@@ -168,8 +166,8 @@ func (f *FenceGuard) hold(b builder) {
 	}
 }
 
-// fenceValue is the token of a new row: a value that fails once a later one has been issued, and that makes a later one
-// wait until the transaction has ended.
+// fenceValue is the token of a new row. It fails if a later token has been issued, and makes the issuing of a later one wait for the end of the
+// transaction.
 type fenceValue struct{ *draft }
 
 // Build writes it.
@@ -209,7 +207,7 @@ func (f *FenceGuard) insert(b builder, values *clause.Values) {
 	}
 }
 
-// conflict makes an upsert update the rows that it finds only if they have no later token.
+// conflict makes an upsert update found rows only if they have no later token.
 func (f *FenceGuard) conflict(b builder, found *clause.OnConflict) {
 	if !f.Assigned {
 		found.DoUpdates = slices.DeleteFunc(slices.Clone(found.DoUpdates), func(a clause.Assignment) bool { return a.Column.Name == f.Field.DBName })

@@ -27,7 +27,7 @@ func (j *judge) explainFence(db *gorm.DB) bool {
 	return true
 }
 
-// RefusedByFence is what an error of the server means, if it is about the fence; nil for any other.
+// RefusedByFence says what an error of the server means if it is about the fence. It returns nil for other errors.
 func (j *judge) RefusedByFence(stmt *gorm.Statement, said error) error {
 	if !j.fence.guards() || said == nil {
 		return nil
@@ -54,7 +54,7 @@ func fenceTableMissing(table string, err error) error {
 	return fmt.Errorf("gormlock: %s: the table of tokens does not exist, fence.Migrate creates it: %w", table, err)
 }
 
-// why returns by which token the row was refused. Without a row, the error names only the token.
+// why returns which token refused the row. Without a row, the error names only the token.
 func (f *FenceGuard) why(j *judge, stmt *gorm.Statement, row *Row, current reflect.Value) error {
 	switch {
 	case f.latest > f.token.Number:
@@ -65,10 +65,10 @@ func (f *FenceGuard) why(j *judge, stmt *gorm.Statement, row *Row, current refle
 	return nil
 }
 
-// whyFencedMany returns why a statement about many rows was refused or skipped some of them, or nil.
+// whyFencedMany returns why a statement about many rows was refused or skipped some, or nil.
 func (j *judge) whyFencedMany(db *gorm.DB) error {
 	f, stmt := j.fence, db.Statement
-	where := func(q *gorm.DB) *gorm.DB { return q.Where("1=0") } // the latest token is asked for beside it
+	where := func(q *gorm.DB) *gorm.DB { return q.Where("1=0") } // the latest token is read beside it
 	if j.leavesOut(stmt) {
 		own, _ := stmt.Clauses["WHERE"].Expression.(clause.Where)
 		where = func(q *gorm.DB) *gorm.DB {
@@ -96,8 +96,7 @@ func (j *judge) whyFencedAmong(db *gorm.DB, where func(*gorm.DB) *gorm.DB) error
 	return j.fence.why(j, stmt, nil, reflect.Value{})
 }
 
-// besideLatest makes a query return the latest token of the key with each row. If the query has no rows, it returns one
-// row with the token.
+// besideLatest makes a query return the latest token of the key with each row. If the query finds no rows, it returns one row with the token.
 func (f *FenceGuard) besideLatest(query string, vars []any) (string, []any) {
 	own := fmt.Sprintf("SELECT token FROM %s WHERE space=$%d::smallint AND id=$%d::bigint", fence.Table, len(vars)+1, len(vars)+2)
 	return "SELECT * FROM (SELECT (" + own + ") AS gormlock_latest) AS gormlock_tokens LEFT JOIN (" + query + ") AS gormlock_rows ON true",
@@ -129,8 +128,8 @@ func (f *FenceGuard) readLatest(rows interface {
 	return nil
 }
 
-// whyFencedUpsert returns which row an upsert skipped because of a later token. It returns nil if it skipped none, or
-// only because of conditions of the caller.
+// whyFencedUpsert returns which row an upsert skipped because of a later token. It returns nil if it skipped none, or only because of the caller's
+// conditions.
 func (j *judge) whyFencedUpsert(db *gorm.DB) error {
 	f, stmt := j.fence, db.Statement
 	if !f.guards() || !statement.HasUpsert(stmt) || int(db.RowsAffected) >= f.proposed {

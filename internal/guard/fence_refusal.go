@@ -8,14 +8,14 @@ import (
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
-// Issued is token with the number of the latest issued for its key.
+// Issued is token with the number of the latest token of its key.
 func Issued(token fence.Token, number int64) fence.Token {
 	token.Number = number
 	return token
 }
 
-// The server refuses a write with a text that is no number: casting it fails, and the error quotes it. The text says
-// which token was refused.
+// If the server refuses a write, it casts a text that is not a number, which fails, and the error quotes the text. The text says which token was
+// refused.
 const (
 	issuedLater  = "gormlock: later token issued "
 	writtenLater = "gormlock: later token written "
@@ -38,7 +38,7 @@ func refusalIn(err error, token fence.Token) (latest fence.Token, refused bool) 
 		number, _ := strconv.ParseInt(rest[:end], 10, 64)
 		switch {
 		case text == issuedLater && number < token.Number:
-			return fence.Token{}, true // it was never issued, or that was rolled back
+			return fence.Token{}, true // the token was never issued, or its issuing was rolled back
 		case text == issuedLater:
 			return Issued(token, number), true
 		}

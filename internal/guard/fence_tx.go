@@ -20,7 +20,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// FenceTx guards the rest of a transaction by a token. bounded bounds the wait of a question that locks rows of a table.
+// FenceTx guards the rest of a transaction with a token. bounded limits the wait of a question that locks rows of a table.
 func FenceTx(tx *gorm.DB, token fence.Token, bounded func(tx *gorm.DB, table string, ask func() error) error) error {
 	if err := install.Usable(tx); err != nil {
 		return err
@@ -50,12 +50,12 @@ func FenceTx(tx *gorm.DB, token fence.Token, bounded func(tx *gorm.DB, table str
 	case latest == token.Number:
 		return nil
 	case latest < token.Number:
-		latest = 0 // it was never issued, or that was rolled back
+		latest = 0 // the token was never issued, or its issuing was rolled back
 	}
 	return refuseHolder(tx, token, latest)
 }
 
-// refuseHolder refuses the holder of a token in a transaction, which can only be rolled back.
+// refuseHolder refuses the holder of a token in a transaction, which then can only be rolled back.
 func refuseHolder(tx *gorm.DB, token fence.Token, latest int64) error {
 	refused := (&fault.Fenced{PrimaryKey: map[string]any{}, Token: token, Latest: Issued(token, latest)}).Err()
 	journal.Doom(tx, refused)
@@ -63,7 +63,7 @@ func refuseHolder(tx *gorm.DB, token fence.Token, latest int64) error {
 	return refused
 }
 
-// refuseLateHolder compares the token of an update that sets nothing and may save associations: GORM sends no statement that could.
+// refuseLateHolder compares the token of an update that sets nothing and may save associations: GORM sends no statement that could compare it.
 func (w *Write) refuseLateHolder(db *gorm.DB) {
 	stmt := db.Statement
 	if !w.fence.guards() || db.Error != nil || db.DryRun || stmt.SQL.Len() > 0 || !statement.HasRelations(stmt.Schema) || !statement.IsPostgres(db) || statement.Transaction(stmt) == nil {
@@ -79,8 +79,8 @@ func (w *Write) refuseLateHolder(db *gorm.DB) {
 	}
 }
 
-// refuseLateOfChildren does so for what Association(…).Clear, Delete and Replace take away from the structs of a fenced model, and for a map in
-// Append: GORM sends statements about the children, or about the links to them, and none about the model, or that one last.
+// refuseLateOfChildren does the same for rows that Association(…).Clear, Delete and Replace remove from structs of a fenced model, and for a map in
+// Append. GORM sends statements about the children or the links, and none about the model, or only after the others.
 func refuseLateOfChildren(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || db.DryRun || stmt.Schema == nil || !statement.IsPostgres(db) || len(fence.FromContext(stmt.Context)) == 0 {
@@ -106,8 +106,8 @@ func refuseLateOfChildren(db *gorm.DB) {
 	})
 }
 
-// keysOfOwner are the columns in which a statement of an association may have the key of its owner: first of all it says that, and a map in Append
-// has it too.
+// keysOfOwner are the columns in which a statement of an association may have the key of its owner: those that its conditions compare, or those of a
+// map in Append.
 func keysOfOwner(stmt *gorm.Statement) (names []string) {
 	given := reflect.Indirect(reflect.ValueOf(stmt.Dest))
 	switch {
@@ -123,7 +123,7 @@ func keysOfOwner(stmt *gorm.Statement) (names []string) {
 	return namesIn(where)
 }
 
-// namesIn are the columns of which conditions say what they must be, in their order.
+// namesIn are the columns that conditions compare, in order.
 func namesIn(conditions []clause.Expression) (names []string) {
 	for _, condition := range conditions {
 		switch c := condition.(type) {
@@ -154,7 +154,7 @@ func columnNames(column any) (names []string) {
 	return names
 }
 
-// ownsBy reports whether structs of a model have an association whose children, or links, have the key of their owner in these columns.
+// ownsBy reports whether structs of a model have an association whose children, or links, have their owner's key in these columns.
 func ownsBy(s, children *schema.Schema, columns []string) bool {
 	return slices.ContainsFunc(statement.OwnRelations(s), func(r *schema.Relationship) bool {
 		if r.FieldSchema != children && r.JoinTable != children || r.Type == schema.BelongsTo || r.JoinTable != nil && r.JoinTable != children {
@@ -171,7 +171,7 @@ func ownsBy(s, children *schema.Schema, columns []string) bool {
 	})
 }
 
-// refuseLateOwner compares the token of the context that fits a model with the latest one.
+// refuseLateOwner compares the context's token that fits a model with the latest one.
 func refuseLateOwner(db *gorm.DB, owner *model.Model) error {
 	stmt := db.Statement
 	token, fits, err := owner.Fence.InContext(stmt)

@@ -19,7 +19,7 @@ func (w *Write) refuseUnknown(db *gorm.DB) {
 	}
 }
 
-// refuseLeftOut fails an update of which GORM would leave out a part that is asked for, before anything is stored.
+// refuseLeftOut fails an update if GORM would leave out a part that the caller asks for, before anything is stored.
 func (w *Write) refuseLeftOut(db *gorm.DB) {
 	if !w.version.is() || w.intent.Touches() {
 		return
@@ -40,7 +40,7 @@ func (w *Write) nothingLeft(stmt *gorm.Statement) error {
 	return w.asCalled(stmt).NothingLeft()
 }
 
-// refuseBefore fails a write before anything of it is stored, if there is an error.
+// refuseBefore fails a write before any of it is stored, if there is an error.
 func refuseBefore(db *gorm.DB, err error) {
 	if err != nil {
 		fault.Add(db, err)

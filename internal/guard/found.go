@@ -13,8 +13,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Some facts are not in the server's answer, and are found out in another way: that an update found a row and left it
-// unchanged, and what a row holds after an UPDATE that returns nothing.
+// The server's answer lacks some facts, which are found out in another way: that an update found a row and left it unchanged, and what a row holds
+// after an UPDATE that returns nothing.
 
 // markFound assigns the key to itself. While the server does this, it stores a number for each row that it finds.
 func (b builder) markFound(written bool) {
@@ -31,7 +31,7 @@ func (b builder) markFound(written bool) {
 	}
 }
 
-// observe finds out what the answer to an update or a delete left out.
+// observe finds out what the answer to an update or a delete lacks.
 func (a *answer) observe(db *gorm.DB) {
 	if db.Error != nil || db.DryRun || !a.built.any || a.built.nothing {
 		return
@@ -52,8 +52,8 @@ func (a *answer) observe(db *gorm.DB) {
 	}
 }
 
-// findUnchanged counts the unchanged rows of a slice whose versions do not move, if the server has counted fewer rows
-// than there are structs. An unchanged row is at the expected version, and a row never returns to an old version.
+// findUnchanged counts the unchanged rows of a slice whose versions do not move, if the server has counted fewer rows than there are structs. An
+// unchanged row is at the expected version, and a row never returns to an old version.
 func (a *answer) findUnchanged(db *gorm.DB) error {
 	if !dialect.Of(db).CountsChanged() || !a.batch || !a.version.checked || a.version.choice != nil || a.built.bumps || a.where.filtered ||
 		!updates(db.Statement) || int(db.RowsAffected) >= a.distinct() || statement.Transaction(db.Statement) == nil {
@@ -69,14 +69,14 @@ func (a *answer) findUnchanged(db *gorm.DB) error {
 	}
 	for i := range a.rows {
 		if !found[i].isLive() || !a.version.accepts(&a.rows[i], a.version.Read(found[i].Value)) {
-			return nil // that is a conflict, which the count shows
+			return nil // that is a conflict, as the count shows
 		}
 	}
 	db.RowsAffected = int64(a.distinct())
 	return nil
 }
 
-// readBack reads the columns that memory needs where the statement could not return them.
+// readBack reads the columns that memory needs if the statement could not return them.
 func (a *answer) readBack(db *gorm.DB) error {
 	r := a.returning
 	fewer := int(db.RowsAffected) < a.distinct()
@@ -97,7 +97,7 @@ func (a *answer) readBack(db *gorm.DB) error {
 	})
 }
 
-// readInto reads the rows of these keys, as if the statement had returned those that are chosen among them; nil: none.
+// readInto reads the rows of these keys, as if the statement had returned those that chosen selects; nil selects none.
 func (a *answer) readInto(db *gorm.DB, keys [][]any, chosen func([]reflect.Value) []reflect.Value) error {
 	r := a.returning
 	fields := append(append([]*schema.Field(nil), a.model.Schema.PrimaryFields...), r.fields...)
@@ -125,9 +125,8 @@ func (a *answer) readInto(db *gorm.DB, keys [][]any, chosen func([]reflect.Value
 	return nil
 }
 
-// written returns the rows of a slice that the statement wrote, if it did not write all of them. They are those at the
-// version that the statement gives. If the server counted another number of rows, a rival has given that version to some of
-// them, and written returns nil.
+// written returns the rows of a slice that the statement wrote, if it did not write all of them. They are at the version that the statement gives.
+// If the server counted another number of rows, a rival has given that version to some of them, and written returns nil.
 func (a *answer) written(db *gorm.DB, found []reflect.Value) []reflect.Value {
 	next := map[string]column.Value{}
 	for i := range a.rows {

@@ -8,8 +8,8 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 )
 
-// refuseFull fails a statement that would move a version past the largest one. If the caller has named that version, as a client does by If-Match,
-// the row may have another one: then the statement finds no row, and the judge says why.
+// refuseFull fails a statement that would move a version past the largest one. If the caller named that version, for example by If-Match, the row
+// may have another one: then the statement finds no row, and the judge says why.
 func (b builder) refuseFull() {
 	d := b.draft
 	if v := &d.version; !d.built.bumps || !v.IsInteger() || !v.checked || v.choice != nil {
@@ -31,7 +31,7 @@ func (b builder) refuseFull() {
 	}
 }
 
-// fullAt is the error of moving the version of a row, if it is expected at the largest version.
+// fullAt is the error of moving a row's version if the row is expected at the largest version.
 func (p *plan) fullAt(stmt *gorm.Statement, row *Row) error {
 	v, at := &p.version, row.Expected
 	if at.N < v.Largest || v.IsUnread(at) {
@@ -44,8 +44,7 @@ func (p *plan) fullAt(stmt *gorm.Statement, row *Row) error {
 	return fmt.Errorf("gormlock: %s: version %d is %s", p.rowName(stmt, key), at.N, v.AtLargest())
 }
 
-// mayPassUnread reports whether a row whose version the statement moves may be at the number before the one that stands for a struct that was
-// not read.
+// mayPassUnread reports whether a row whose version the statement moves may be at the number right before the one that means "not read".
 func (v *versionGuard) mayPassUnread(d *draft) bool {
 	rows := d.rows
 	if d.isBulk() {

@@ -13,8 +13,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// expectedByCaller is the version that the caller named: in ExpectVersion, or in the struct, form or map that is written.
-// It is nil if none is named.
+// expectedByCaller is the version that the caller named: in ExpectVersion, or in the struct, form or map that is written. It is nil if the caller
+// named none.
 func (p *plan) expectedByCaller(stmt *gorm.Statement) (*column.Value, error) {
 	inDest, err := p.inDestination(stmt)
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *plan) inDestination(stmt *gorm.Statement) (*column.Value, error) {
 	}
 	if dest.Type() == p.model.Schema.ModelType {
 		value := v.Read(dest)
-		if v.IsGiven(dest) || p.zeroIsGiven(stmt, p.hasWholeKey(dest)) { // with its key it is a row that was read
+		if v.IsGiven(dest) || p.zeroIsGiven(stmt, p.hasWholeKey(dest)) { // with its key, the struct is a row that was read
 			return &value, nil
 		}
 		return nil, nil
@@ -90,7 +90,7 @@ func (p *plan) inForm(stmt *gorm.Statement, dest reflect.Value) (*column.Value, 
 	value, zero := field.ValueOf(stmt.Context, dest)
 	given := !zero
 	if of, holds := p.version.FormColumn(field); holds {
-		given = of.IsGiven(dest) || p.zeroIsGiven(stmt, of.IsBare()) // a form has the field for nothing else
+		given = of.IsGiven(dest) || p.zeroIsGiven(stmt, of.IsBare()) // a form has this field for nothing else
 		if of.IsUnread(of.Read(dest)) {
 			value = p.version.Unread()
 		}
@@ -102,8 +102,8 @@ func (p *plan) inForm(stmt *gorm.Statement, dest reflect.Value) (*column.Value, 
 	return &v, err
 }
 
-// zeroIsGiven reports whether a version that is not set is given all the same: 0 is one that a row can have, and the struct shows that it
-// is meant, or Select names it. A "*" says that zeros are written, and not which version is expected.
+// zeroIsGiven reports whether an unset version counts as given: rows can have version 0, and the struct shows that it is meant, or Select names it.
+// A "*" only says that zeros are written, and not which version is expected.
 func (p *plan) zeroIsGiven(stmt *gorm.Statement, shown bool) bool {
 	v := &p.version
 	return v.ZeroIsLoaded() && (shown || statement.SelectNames(stmt, v.Field) && statement.ChosenByCaller(stmt).Names(v.Field.DBName))

@@ -9,8 +9,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// heldByCaller is the version that a struct held before the hooks of the statement. A hook that reads the row into the struct, or
-// sets its version, does not make fresh what the caller read before. If a hook wrote the struct, it is the version that this gave.
+// heldByCaller is the version that a struct held before the hooks of the statement. If a hook reads the row into the struct, or sets its version,
+// the data that the caller read before is still old. If a hook wrote the struct, it is the version that this write gave.
 func (p *plan) heldByCaller(stmt *gorm.Statement, i int) column.Value {
 	row := &p.rows[i]
 	held := p.version.Read(row.Struct)
@@ -26,14 +26,14 @@ func (p *plan) heldByCaller(stmt *gorm.Statement, i int) column.Value {
 	return before
 }
 
-// rememberNamed keeps the version that the caller names in what is updated. A hook, or a callback, may name another one there.
+// rememberNamed keeps the version that the caller names in what is updated. A hook or a callback may later name another one there.
 func (p *plan) rememberNamed(stmt *gorm.Statement) {
 	if p.version.is() {
-		p.given, _ = p.inDestination(stmt) // whose error comes again
+		p.given, _ = p.inDestination(stmt) // its error comes again
 	}
 }
 
-// isNamedByCaller reports whether the version that is named after the hooks was so before.
+// isNamedByCaller reports whether the version that is named after the hooks was named before them.
 func (p *plan) isNamedByCaller(now *column.Value) bool {
 	return (p.given == nil) == (now == nil) && (now == nil || p.given.Equal(*now))
 }
@@ -44,8 +44,8 @@ func (p *plan) hasHooks(stmt *gorm.Statement) bool {
 	return !stmt.SkipHooks && (s.BeforeSave || s.BeforeUpdate || s.BeforeDelete)
 }
 
-// rekeyed returns the error of a struct to which a hook, or what it belongs to, gave another key: the write would be one of another row,
-// at the version of the first one.
+// rekeyed returns the error of a struct whose key was changed by a hook or by its belongs-to: the write would be of another row, at the version of
+// the first one.
 func (p *plan) rekeyed(stmt *gorm.Statement) error {
 	if !p.hasHooks(stmt) && !p.model.KeyLinked {
 		return nil
@@ -58,7 +58,7 @@ func (p *plan) rekeyed(stmt *gorm.Statement) error {
 	return nil
 }
 
-// rekeyedAt does so of one struct. A part of a key that was zero may have been filled in.
+// rekeyedAt does the same for one struct. A zero part of a key may have been filled in.
 func (p *plan) rekeyedAt(stmt *gorm.Statement, i int) error {
 	was := p.memory.Was(i)
 	if !was.IsValid() || stmt.DryRun {
@@ -75,7 +75,7 @@ func (p *plan) rekeyedAt(stmt *gorm.Statement, i int) error {
 	if filled {
 		return nil
 	}
-	stored, err := statement.Stored(stmt.DB, p.model.Schema, [][]any{before, after}) // which may be one key in two spellings
+	stored, err := statement.Stored(stmt.DB, p.model.Schema, [][]any{before, after}) // they may be two spellings of one key
 	if err != nil {
 		return err
 	}

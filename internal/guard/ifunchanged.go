@@ -16,15 +16,15 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// unchanged is the guard of columns that must be as a struct held them; the zero one guards nothing.
+// unchanged is the guard of columns that must have the values that a struct held. The zero value guards nothing.
 type unchanged struct{ *asked.Unchanged }
 
-// unchanged are those that the statement compares.
+// unchanged returns the columns that the statement compares.
 func (p *plan) unchanged() unchanged { return unchanged{p.intent.Columns()} }
 
 func (u unchanged) guards() bool { return u.Unchanged != nil }
 
-// leaveOut leaves out what is no column of the table, if the caller names none.
+// leaveOut leaves out fields that are not columns of the table, if the caller names none.
 func (u unchanged) leaveOut(p *plan, stmt *gorm.Statement) {
 	if !u.guards() || !u.All || !slices.ContainsFunc(u.Columns, statement.IsComputed) {
 		return
@@ -36,8 +36,8 @@ func (u unchanged) leaveOut(p *plan, stmt *gorm.Statement) {
 	}
 }
 
-// isOf returns the error of a struct that was read from another row than the one that is written. A struct without a key names
-// none: it may be made of a form.
+// isOf returns the error of a struct that was read from another row than the written one. A struct without a key names no row: it may be made from
+// a form.
 func (u unchanged) isOf(p *plan, stmt *gorm.Statement) error {
 	if !u.guards() || len(p.rows) != 1 || stmt.DryRun {
 		return nil
@@ -47,12 +47,12 @@ func (u unchanged) isOf(p *plan, stmt *gorm.Statement) error {
 	if before == nil || key == nil || statement.KeyName(before) == statement.KeyName(key) {
 		return nil
 	}
-	stored, err := statement.Stored(stmt.DB, p.model.Schema, [][]any{before, key}) // which may be one key in two spellings
+	stored, err := statement.Stored(stmt.DB, p.model.Schema, [][]any{before, key}) // they may be two spellings of one key
 	if err != nil {
 		return err
 	}
 	if stored[1] == nil || stored[0] != nil && statement.KeyName(stored[0]) == statement.KeyName(stored[1]) {
-		return nil // or the row is gone, which the write says
+		return nil // or the row is gone, and then the write says so
 	}
 	return fmt.Errorf("gormlock: IfUnchanged: %s is to be written, and before is %s: give it the struct as it was read from the same row",
 		p.rowName(stmt, key), p.rowName(stmt, before))
@@ -79,8 +79,8 @@ func (u unchanged) hold(b builder) {
 	}
 }
 
-// why returns the error of a changed column: the row exists, at the right version. If the server says that it is as it was, something
-// else kept it.
+// why returns the error of a changed column: the row exists, at the right version. If the server says that the columns are unchanged, the reason is
+// another one.
 func (u unchanged) why(j *judge, stmt *gorm.Statement, row *Row, current reflect.Value) error {
 	is := func(q *gorm.DB) *gorm.DB {
 		return q.Where(KeyIn(j.model.Schema, [][]any{row.Key})).Where(asExpected{&j.draft}).Limit(1)

@@ -14,11 +14,11 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// jobGuard leaves a job that runs with its worker: a write of its struct makes neither its state nor its claim another one, and makes no
-// other job one that runs. The server judges that, because a struct shows what its row was, or what the program has made of it.
+// jobGuard leaves a running job to its worker: a write of its struct changes neither its state nor its claim, and does not make another job run.
+// The server decides that, because a struct shows what its row was, or what the program has made of it.
 type jobGuard struct {
 	*install.Job
-	state, claim *clause.Assignment // what is SET, if it is
+	state, claim *clause.Assignment // what is SET, or nil
 }
 
 // jobOf is the guard of a job.
@@ -52,18 +52,18 @@ func (g *jobGuard) weigh(s *schema.Schema, set clause.Set) {
 // guards reports whether a row may be left out.
 func (g *jobGuard) guards() bool { return g != nil && (g.state != nil || g.claim != nil) }
 
-// guardsJob reports whether the statement is about jobs by their structs. One about rows that it finds by conditions alone is executed.
+// guardsJob reports whether the statement is about jobs by their structs. A statement about rows that it finds by conditions alone is executed.
 func (d *draft) guardsJob() bool {
 	return d.job.guards() && (!d.isBulk() || d.given != nil || d.upsert != nil)
 }
 
-// isRunning reports whether a value is the State of a job that runs.
+// isRunning reports whether a value is the State of a running job.
 func (g *jobGuard) isRunning(value any) bool {
 	text, _ := statement.TextOf(value)
 	return text == g.Running
 }
 
-// Build writes the condition that the row does not run and will not, or stays as its worker has it.
+// Build writes the condition that the row is not running and will not be, or keeps the state and claim of its worker.
 func (g *jobGuard) Build(to clause.Builder) {
 	b := builder{SQL: statement.SQL{Statement: to.(*gorm.Statement)}} //nolint:forcetypeassert // GORM has no other builder
 	idle, runs := " IS DISTINCT FROM '"+g.Running+"'", "='"+g.Running+"'"
@@ -91,7 +91,7 @@ func (g *jobGuard) Build(to clause.Builder) {
 	}
 }
 
-// sameClaim writes the condition that the claim stays what it is.
+// sameClaim writes the condition that the claim stays the same.
 func (g *jobGuard) sameClaim(b builder) {
 	if g.claim == nil {
 		b.Text("TRUE")
@@ -124,14 +124,14 @@ func (g *jobGuard) hold(b builder) {
 	}
 }
 
-// conflict makes an upsert leave jobs alone that run, and those that it would make run.
+// conflict makes an upsert skip running jobs, and jobs that it would make run.
 func (g *jobGuard) conflict(b builder, found *clause.OnConflict) {
 	if g.weigh(b.draft.model.Schema, found.DoUpdates); g.guards() {
 		found.Where.Exprs = beside(g, found.Where.Exprs)
 	}
 }
 
-// leftRunning are the rows that were left out.
+// leftRunning is the condition for the rows that were left out.
 type leftRunning struct{ draft *draft }
 
 // Build writes the condition.
@@ -145,7 +145,7 @@ func (l leftRunning) Build(to clause.Builder) {
 	}
 }
 
-// whyRunning returns the error of a job that an update has left as it is.
+// whyRunning returns the error of a job that an update has skipped.
 func (j *judge) whyRunning(db *gorm.DB) error {
 	mayBe := db.Error == nil && !db.DryRun && j.guardsJob() && (j.isBulk() || int(db.RowsAffected) < j.distinct())
 	if !mayBe {
@@ -168,7 +168,7 @@ func (j *judge) whyRunning(db *gorm.DB) error {
 	return err
 }
 
-// whyRunningConflict returns the errors of jobs that an upsert has left as they are.
+// whyRunningConflict returns the errors of jobs that an upsert has skipped.
 func (j *judge) whyRunningConflict(db *gorm.DB, from []reflect.Value) error {
 	if !j.job.guards() {
 		return nil
@@ -199,18 +199,18 @@ func (j *judge) whyRunningConflict(db *gorm.DB, from []reflect.Value) error {
 	return errors.Join(all...)
 }
 
-// runs reports whether a struct is that of a job that runs.
+// runs reports whether a struct is that of a running job.
 func (g *jobGuard) runs(stmt *gorm.Statement, row reflect.Value) bool {
 	state, _ := g.State.ValueOf(stmt.Context, row)
 	return g.isRunning(state)
 }
 
-// makesRun reports whether the statement writes a State of a job that runs from a struct.
+// makesRun reports whether the statement writes the State of a running job from a struct.
 func (g *jobGuard) makesRun(stmt *gorm.Statement, row reflect.Value) bool {
 	return g.state != nil && (g.isRunning(g.state.Value) || ofStruct(g.state.Value) && g.runs(stmt, row))
 }
 
-// upsertChecks reports whether the version of a row is compared.
+// upsertChecks reports whether the upsert compares the version of a row.
 func (j *judge) upsertChecks(row *Row) bool {
 	return !j.intent.Ignores() && j.version.Loaded(row.held)
 }

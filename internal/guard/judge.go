@@ -20,12 +20,12 @@ import (
 // judge finds out why rows were not written.
 type judge struct {
 	answer
-	inserted bool // Save found no row and made one
-	dry      bool // nothing is sent, so memory stays
+	inserted bool // Save found no row and inserted one
+	dry      bool // nothing is sent, so the structs stay as they are
 }
 
-// serializationFailure turns 40001 in a checked write into the error of a stale row: another transaction has changed it. It
-// also names the row of a touch that accepts any version, such as a root that is moved by its key.
+// serializationFailure turns 40001 in a checked write into the error of a stale row, because another transaction has changed the row. It also names
+// the row of a touch that accepts any version, such as a root that is moved by its key.
 func (j *judge) serializationFailure(db *gorm.DB) {
 	if !j.built.any || !j.compares() && !j.intent.Touches() || sqlstate.Of(db.Error) != sqlstate.SerializationFailure {
 		return
@@ -62,7 +62,7 @@ func (j *judge) unlooked(stmt *gorm.Statement, row *Row, err error) error {
 	return fmt.Errorf("gormlock: %s was not written, and the reason could not be read: %w", j.rowName(stmt, j.named(stmt, row).Key), err)
 }
 
-// whyNone returns why a statement about one row wrote none. It returns nil if only conditions of the caller did not hold.
+// whyNone returns why a statement about one row wrote none. It returns nil if only the caller's conditions did not hold.
 func (j *judge) whyNone(db *gorm.DB) error {
 	if len(j.rows) == 0 {
 		if !j.decides() {
@@ -85,8 +85,8 @@ func (j *judge) whyNone(db *gorm.DB) error {
 	return j.reused(db.Statement)
 }
 
-// mayMeanMore reports whether the caller may have meant several rows by a key with a zero part, as GORM understands it, and nothing
-// else says that the row must be there.
+// mayMeanMore reports whether the caller may have meant several rows by a key with a zero part, as GORM understands it, and nothing else says that
+// the row must exist.
 func (j *judge) mayMeanMore() bool {
 	return j.where.partialKey && !j.batch && !j.version.is() && !j.unchanged().guards() && !statement.InSave()
 }
@@ -95,7 +95,7 @@ func (j *judge) mayMeanMore() bool {
 func (j *judge) whyFewer(db *gorm.DB, from []reflect.Value) error {
 	stmt := db.Statement
 	if from == nil && db.RowsAffected > 0 && j.compares() {
-		// It is not known which rows were written, and those have new versions now.
+		// It is not known which rows were written, and the written ones have new versions now.
 		return j.staleError(stmt, nil).Err()
 	}
 	var absent []*Row
@@ -133,7 +133,7 @@ func (j *judge) whyAbsent(db *gorm.DB, absent []*Row) ([]error, error) {
 	return all, nil
 }
 
-// why returns why row was not written, judging by the row as it is now.
+// why returns why row was not written, from the row as it is now.
 func (j *judge) why(db *gorm.DB, row *Row, now seen) error {
 	stmt, current := db.Statement, now.Value
 	if now.deleted {
@@ -237,7 +237,7 @@ func (j *judge) whyNoRows(db *gorm.DB) error {
 	return e.Err()
 }
 
-// asExpected is the condition that a row is as the guards want it.
+// asExpected is the condition that a row is as the guards require.
 type asExpected struct{ draft *draft }
 
 // Build writes it.
@@ -251,7 +251,7 @@ func (e asExpected) Build(to clause.Builder) {
 	}
 }
 
-// mayBeHidden reports whether rows of the model may be hidden by something else than GORM's own soft delete, such as a tenant.
+// mayBeHidden reports whether rows of the model may be hidden by anything but GORM's own soft delete, such as a tenant.
 func (p *plan) mayBeHidden() bool {
 	return slices.ContainsFunc(p.model.Schema.QueryClauses, func(c clause.Interface) bool {
 		_, soft := c.(gorm.SoftDeleteQueryClause)
@@ -259,8 +259,8 @@ func (p *plan) mayBeHidden() bool {
 	})
 }
 
-// insertInstead stores the new struct with a plain INSERT. GORM would use an upsert, which would overwrite a row that
-// another writer makes in between. Associations and hooks are those of the update, as in GORM, and settings and clauses the caller's.
+// insertInstead stores the new struct with a plain INSERT. GORM would use an upsert, which would overwrite a row that another writer creates in
+// between. Associations and hooks are those of the update, as in GORM; settings and clauses are the caller's.
 func (j *judge) insertInstead(db *gorm.DB) error {
 	tx := db.Session(&gorm.Session{NewDB: true, SkipHooks: true}).Omit(append(slices.Clone(j.omitted(db.Statement)), clause.Associations)...)
 	if i := j.intent; i.AsksFence() {
@@ -269,7 +269,7 @@ func (j *judge) insertInstead(db *gorm.DB) error {
 	statement.SameTable(tx.Statement, db.Statement)
 	statement.InsertAs(tx.Statement, db.Statement)
 	row := structOf(j.rows[0].Struct)
-	if j.version.is() { // GORM may have made one for the update
+	if j.version.is() { // GORM may have set a version for the update
 		j.version.Write(row, j.rows[0].held)
 	}
 	if err := tx.Create(row.Addr().Interface()).Error; err != nil {
@@ -295,7 +295,7 @@ func (j *judge) whyRefused(db *gorm.DB, from []reflect.Value) error {
 		case anew[i]:
 			all = append(all, j.storedAnew(stmt, row))
 		case !r.loaded && !r.unread, u.skips && !wrote:
-		case u.skips: // the version has not come back
+		case u.skips: // the version was not returned
 			all = append(all, j.stale(stmt, row, nil, true).Err())
 		case wrote && r.loaded && v.isBack(row, v.Read(from[i])):
 			all = append(all, j.kept(stmt, row))
@@ -313,8 +313,7 @@ func (j *judge) whyRefused(db *gorm.DB, from []reflect.Value) error {
 	return joined(all)
 }
 
-// structOf returns the struct of a row as a value that can be written to. It is a copy if the caller's struct cannot be
-// written to.
+// structOf returns the struct of a row as a value that can be set. It is a copy if the caller's struct cannot be set.
 func structOf(row reflect.Value) reflect.Value {
 	if row.CanAddr() {
 		return row

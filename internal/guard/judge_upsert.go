@@ -10,8 +10,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// whyUnlinked returns the error of rows of a join table that were not stored, because they are there and were deleted softly: what
-// they link would stay apart.
+// whyUnlinked returns the error of rows of a join table that were not stored because they exist and are soft-deleted: the rows that they link would
+// stay unlinked.
 func (j *judge) whyUnlinked(db *gorm.DB, from []reflect.Value) error {
 	var keys [][]any
 	for i := range j.rows {
@@ -64,7 +64,7 @@ func (j *judge) whyRowsFailed(db *gorm.DB, known []*Row) error {
 	var all []error
 	for i, row := range known {
 		if !found[i].IsValid() || j.version.accepts(row, j.version.Read(found[i].Value)) {
-			continue // it would have been inserted, or updated
+			continue // it would have been inserted or updated
 		}
 		if !j.version.Loaded(row.Expected) {
 			all = append(all, j.missing(db.Statement, row.Key, j.version.Any(j.version.Read(found[i].Value))))

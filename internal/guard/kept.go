@@ -17,10 +17,10 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// A trigger before an update may return OLD, or set the version back. Then the row stays as it was, and the server counts it as written. So
-// the statement itself looks at the version that the row has afterwards.
+// A trigger before an update may return OLD, or reset the version. Then the row stays as it was, but the server counts it as written. So the
+// statement itself checks the version that the row has afterwards.
 
-// signOfKept is in the server's error for such a row: it is no boolean.
+// signOfKept is in the server's error for such a row: it is not a boolean, so a cast fails.
 const (
 	signOfKept = "gormlock"
 	orFail     = " THEN '1' ELSE '" + signOfKept + "' END::bool"
@@ -32,8 +32,8 @@ func (d *draft) looksAfter() bool {
 	return v.is() && v.checked && v.choice == nil && d.built.bumps && !d.built.unchecked && !v.IsSystem()
 }
 
-// failKept writes an expression that fails where the version of a row has not moved. Nothing reads it, so it costs no scan.
-// Where the rows of a batch have several versions, these are compared when they come back.
+// failKept writes an expression that fails if the version of a row has not moved. Nothing reads its value, so it costs no scan. If the rows of a
+// batch have several versions, these are compared after they are returned.
 func (b builder) failKept(before, behind string) {
 	d := b.draft
 	v := &d.version
@@ -49,19 +49,19 @@ func (b builder) failKept(before, behind string) {
 	switch text := d.model.In(b.Statement); {
 	case v.mayStay(b.Statement, d):
 		b.Text(before, "CASE WHEN ", text.Held, " IS NOT NULL", orFail, behind)
-	case v.IsTemporal(): // a trigger may set another one, such as that of the transaction
+	case v.IsTemporal(): // a trigger may set another time, such as the transaction's
 		b.Text(before, "CASE WHEN ", text.Held, "<>", had, " OR ", text.Held, "=now()", orFail, behind)
 	default:
 		b.Text(before, text.Larger, had, orFail, behind)
 	}
 }
 
-// mayStay reports whether a trigger may give a row the version that it has: now() is the same in all of a transaction.
+// mayStay reports whether a trigger may give a row the version that it already has: now() does not change within a transaction.
 func (v *versionGuard) mayStay(stmt *gorm.Statement, d *draft) bool {
 	return v.IsTemporal() && hasWrite(stmt, d.model, func(*Write) bool { return true })
 }
 
-// buildReturning makes a statement that returns its row fail where the row was kept.
+// buildReturning makes a statement that returns its row fail if the row was kept as it was.
 func (b builder) buildReturning(c clause.Clause) bool {
 	if !b.draft.built.set {
 		return false
@@ -71,7 +71,7 @@ func (b builder) buildReturning(c clause.Clause) bool {
 	return true
 }
 
-// isLast reports whether no clause stands behind this one.
+// isLast reports whether no clause follows this one.
 func isLast(stmt *gorm.Statement, name string) bool {
 	at := slices.Index(stmt.BuildClauses, name)
 	return at >= 0 && !slices.ContainsFunc(stmt.BuildClauses[at+1:], func(behind string) bool {
@@ -93,7 +93,7 @@ func (d *draft) watchVersion(stmt *gorm.Statement) {
 	}
 }
 
-// whyKept is the error of a row that came back at the version it had.
+// whyKept is the error of a row that was returned at its old version.
 func (w *Write) whyKept(db *gorm.DB, row *Row, now reflect.Value) error {
 	v := &w.version
 	if !now.IsValid() || w.built.looks || !w.looksAfter() || !slices.Contains(w.returning.columns(), v.Field) {
@@ -107,7 +107,7 @@ func (w *Write) whyKept(db *gorm.DB, row *Row, now reflect.Value) error {
 	return err
 }
 
-// hasMoved reports whether a row at this version was written. A trigger may give it an earlier time, such as that of the transaction.
+// hasMoved reports whether a row at this version was written. A trigger may give it an earlier time, such as the transaction's.
 func (v *versionGuard) hasMoved(row *Row, now column.Value) bool {
 	if v.IsTemporal() {
 		return !v.isGone(now) && !now.Equal(v.Stored(row.Expected))
@@ -115,7 +115,7 @@ func (v *versionGuard) hasMoved(row *Row, now column.Value) bool {
 	return !now.Null && now.N > row.Expected.N
 }
 
-// isBack reports whether a row at this version has lost its own.
+// isBack reports whether a row at this version has lost its own version.
 func (v *versionGuard) isBack(row *Row, now column.Value) bool {
 	if v.IsTemporal() {
 		return v.isGone(now)
@@ -123,7 +123,7 @@ func (v *versionGuard) isBack(row *Row, now column.Value) bool {
 	return !v.IsSystem() && (now.Null || now.N < row.Expected.N)
 }
 
-// isGone reports whether a row has no time any more.
+// isGone reports whether a row no longer has a time.
 func (v *versionGuard) isGone(now column.Value) bool { return now.Null || now.Time().IsZero() }
 
 // explainKept turns the server's error for a row that was kept into one that says so.

@@ -14,17 +14,17 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// leftover is what the caller has given to a statement on a single connection, besides conditions. What he gives to the next one is told apart
-// from it: it stands elsewhere.
+// leftover is what the caller gave to a statement on a single connection, besides conditions. What the caller gives to the next statement is
+// distinguishable, because it is at another address.
 type leftover struct {
 	columns  []string // of Select
-	every    bool     // Save has selected all columns
+	every    bool     // all columns are selected, by Save
 	leftOut  []string // of Omit
 	unscoped bool
 	intent   *asked.Intent
 }
 
-// leftConflict is an ON CONFLICT of the statement before.
+// leftConflict is an ON CONFLICT of the previous statement.
 type leftConflict struct{ clause.OnConflict }
 
 // mark notes what a statement was given, and marks it.
@@ -43,8 +43,8 @@ func (u *used) mark(stmt *gorm.Statement) {
 	}
 }
 
-// ownConflict gives a Save of a slice the ON CONFLICT that it would have in a chain of its own, and leaves the one that is left to a create of a
-// model that is not guarded, as in GORM.
+// ownConflict gives a Save of a slice the ON CONFLICT that it would have in its own chain. In a create of a model that is not guarded it leaves the
+// one of the previous statement, as GORM does.
 func ownConflict(stmt *gorm.Statement, guarded bool) {
 	conflict := stmt.Clauses["ON CONFLICT"]
 	switch c, left := conflict.Expression.(leftConflict); {
@@ -63,8 +63,8 @@ func givenTo(stmt *gorm.Statement) *leftover {
 	return &leftover{leftOut: stmt.Omits, unscoped: stmt.Unscoped, intent: intent}
 }
 
-// savedBy are the statements of Save on a single connection, by the list of columns that it has put into its chain. Save runs its update by a
-// copy of the chain, so nothing else in the chain tells of it.
+// savedBy are the statements of Save on a single connection, by the list of columns that Save has put into its chain. Save runs its update on a
+// copy of the chain, so nothing else in the chain shows it.
 var (
 	savedBy sync.Map // weak.Pointer[string] → *used
 	saves   atomic.Int64
@@ -85,7 +85,7 @@ func forgetSaved(list weak.Pointer[string]) {
 	saves.Add(-1)
 }
 
-// savedBefore is the last Save by the chain of a statement, nil where there is none.
+// savedBefore is the last Save by the chain of a statement, or nil.
 func savedBefore(stmt *gorm.Statement) *used {
 	if saves.Load() <= 0 || !slices.Equal(stmt.Selects, []string{"*"}) {
 		return nil
@@ -95,7 +95,7 @@ func savedBefore(stmt *gorm.Statement) *used {
 	return u
 }
 
-// to is what of it would make a write another one.
+// to names the part of it that would change a write.
 func (l *leftover) to(w *Write, stmt *gorm.Statement) string {
 	_, conflict := stmt.Clauses["ON CONFLICT"].Expression.(leftConflict)
 	every := l.every || slices.Equal(l.columns, []string{"*"}) && isLeft(stmt.Selects, l.columns)
@@ -118,7 +118,7 @@ func (l *leftover) asks() bool {
 	return l.intent.AsksVersion() || l.intent != nil && l.intent.IgnoreFence
 }
 
-// intentLeft are the clauses of gormlock that the statement before has left. Those of the next one take their place.
+// intentLeft are the gormlock clauses that the previous statement has left. Clauses of the next statement replace them.
 func (u used) intentLeft() *asked.Intent {
 	if u.leftover == nil {
 		return nil
@@ -126,7 +126,7 @@ func (u used) intentLeft() *asked.Intent {
 	return u.leftover.intent
 }
 
-// isLeft reports whether a list of columns is the one that the statement before has left.
+// isLeft reports whether a list of columns is the one that the previous statement has left.
 func isLeft(now, before []string) bool {
 	return len(now) > 0 && len(before) > 0 && &now[0] == &before[0]
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/internal/match"
 )
 
-// keys are those of the rows, each at the place of its struct.
+// keys are the keys of the rows, each at the place of its struct.
 func (s *subjects) keys() [][]any {
 	keys := make([][]any, len(s.rows))
 	for i := range s.rows {
@@ -21,13 +21,12 @@ func (s *subjects) keys() [][]any {
 	return keys
 }
 
-// matched returns the rows that came back, each at the place of its struct. The value is not valid if no row came back for a
-// struct.
+// matched returns the rows that were returned, each at the place of its struct. The value is invalid if no row was returned for a struct.
 func (a *answer) matched(db *gorm.DB) ([]reflect.Value, error) {
 	return match.ByKey(db, a.model.Schema, a.keys(), a.returning.all())
 }
 
-// rowsOfUpsert does so for an upsert. If every struct was written, the rows come in the order of the structs.
+// rowsOfUpsert does the same for an upsert. If every struct was written, the rows have the order of the structs.
 func (a *answer) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
 	rows := a.returning.all()
 	if len(rows) == len(a.rows) && !a.returning.back {
@@ -45,7 +44,7 @@ func (a *answer) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
 	return u.Rows(db, rows)
 }
 
-// inserted are the columns that were sent, but for those of the guards.
+// inserted are the columns that were sent, except those of the guards.
 func (a *answer) inserted(stmt *gorm.Statement) (fields []*schema.Field) {
 	values, _ := stmt.Clauses["VALUES"].Expression.(clause.Values)
 	for _, c := range values.Columns {
@@ -56,15 +55,15 @@ func (a *answer) inserted(stmt *gorm.Statement) (fields []*schema.Field) {
 	return fields
 }
 
-// sentAndReturned are those that came back, but for the key.
+// sentAndReturned are the sent columns that were returned too, except the key.
 func (a *answer) sentAndReturned(stmt *gorm.Statement) []*schema.Field {
 	return slices.DeleteFunc(a.inserted(stmt), func(field *schema.Field) bool {
 		return field.PrimaryKey || !slices.Contains(a.returning.fields, field)
 	})
 }
 
-// sentAndKept are the columns in which a row that came back holds what its struct sent: those that were inserted. If the
-// statement may have updated the row, they are the columns of the conflict and those that it took over.
+// sentAndKept are the columns in which a returned row holds what its struct sent. These are the inserted columns. If the statement may have updated
+// the row, they are only the columns of the conflict and those that the update took over.
 func (a *answer) sentAndKept(stmt *gorm.Statement) []*schema.Field {
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	found := a.conflictFields(stmt)

@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// holds reports whether both structs hold the same in a field.
+// holds reports whether two structs hold the same value in a field.
 func holds(row reflect.Value, field *schema.Field, other reflect.Value) bool {
 	a, b := statement.Place(field, row), statement.Place(field, other)
 	if !a.IsValid() || !b.IsValid() {
@@ -21,7 +21,7 @@ func holds(row reflect.Value, field *schema.Field, other reflect.Value) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// Absent is the error of a save whose row was not found: that it is gone, or that the conditions of the call leave it out.
+// Absent is the error of a save whose row was not found: it is gone, or the conditions of the call exclude it.
 func Absent(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
 	j := savedRow(m, row, key)
 	now, err := j.look(db, [][]any{key})
@@ -36,7 +36,7 @@ func Absent(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
 	return e.Err()
 }
 
-// Changed is the error of a save whose row the server says was changed since the snapshot.
+// Changed is the error of a save whose row, according to the server, was changed since the snapshot.
 func Changed(db *gorm.DB, m *model.Model, row reflect.Value, key []any, cause error) error {
 	j := savedRow(m, row, key)
 	e := j.staleError(db.Statement, &j.rows[0])
@@ -44,8 +44,7 @@ func Changed(db *gorm.DB, m *model.Model, row reflect.Value, key []any, cause er
 	return e.Err()
 }
 
-// Overtaken is the error of a write if the server refuses to lock its rows: another transaction has changed one of them
-// since the snapshot.
+// Overtaken is the error of a write if the server refuses to lock its rows: another transaction has changed one of them since the snapshot.
 func Overtaken(db *gorm.DB, m *model.Model, op Op, keys [][]any, cause error) error {
 	e := &fault.Stale{Table: m.Table, Op: op.String(), PrimaryKey: map[string]any{}, Cause: cause}
 	if len(keys) == 1 {
@@ -59,7 +58,7 @@ func Overtaken(db *gorm.DB, m *model.Model, op Op, keys [][]any, cause error) er
 	return err
 }
 
-// savedRow is the save of one row that is not written.
+// savedRow is the judge of a save of one row that is not written.
 func savedRow(m *model.Model, row reflect.Value, key []any) *judge {
 	j := &judge{}
 	j.model, j.op, j.version.Version, j.version.checked = m, OpSave, m.Column, m.Column != nil

@@ -11,8 +11,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// misread is the error of a RETURNING of the caller that gives something else the name of the version or of a key: GORM would read it into
-// that field of the struct, and the next write would compare it, or write another row.
+// misread is the error of a caller's RETURNING that gives another value the name of the version or of a key. GORM would read it into that field of
+// the struct, and the next write would compare it, or write another row.
 func (d *draft) misread(stmt *gorm.Statement) error {
 	asked := stmt.Clauses["RETURNING"].Expression
 	if asked == nil || !d.version.is() {
@@ -23,7 +23,7 @@ func (d *draft) misread(stmt *gorm.Statement) error {
 	}
 	text := &gorm.Statement{DB: stmt.DB, Table: stmt.Table, TableExpr: stmt.TableExpr, Schema: stmt.Schema, Context: stmt.Context, Clauses: map[string]clause.Clause{}}
 	asked.Build(text)
-	columns, _ := sqltext.List(text.SQL.String()) // if it is not read, the server does not take it either
+	columns, _ := sqltext.List(text.SQL.String()) // if we cannot read the list, the server does not accept it either
 	for _, column := range columns {
 		if field := d.misreads(stmt, column); field != "" {
 			return fmt.Errorf("gormlock: %s: RETURNING has %s, which GORM reads into %s.%s: return the column of the table itself, and name others differently with AS",
@@ -33,7 +33,7 @@ func (d *draft) misread(stmt *gorm.Statement) error {
 	return nil
 }
 
-// misreads is the field of the version or of a key into which something else is read. It is empty if there is none.
+// misreads is the field of the version or of a key into which another value is read, or "".
 func (d *draft) misreads(stmt *gorm.Statement, column sqltext.Listed) (field string) {
 	own := column.Table == "" || column.Table == "new" || strings.EqualFold(column.Table, d.model.Table) || strings.EqualFold(column.Table, statement.OwnName(stmt))
 	if column.Column == "*" {

@@ -10,8 +10,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// refuseNothing fails an upsert of all columns of which Select and Omit leave none to update, and reports whether it did. An upsert of
-// xmin, which is never among them, may insert rows.
+// refuseNothing fails an upsert of all columns if Select and Omit leave none to update, and reports whether it did. An upsert with xmin may insert
+// rows, because xmin is never among the columns.
 func (d *draft) refuseNothing(stmt *gorm.Statement, found clause.OnConflict) bool {
 	guards := d.version.is() && !d.version.IsSystem() || d.fence != nil
 	if !guards || d.upsert == nil || !d.upsert.updates || !updatesNothing(found) {
@@ -21,7 +21,7 @@ func (d *draft) refuseNothing(stmt *gorm.Statement, found clause.OnConflict) boo
 	return true
 }
 
-// updatesNothing reports whether GORM has made DO NOTHING of an upsert of all columns.
+// updatesNothing reports whether GORM has turned an upsert of all columns into DO NOTHING.
 func updatesNothing(found clause.OnConflict) bool { return found.UpdateAll && found.DoNothing }
 
 func errUpdatesNothing(stmt *gorm.Statement) error {

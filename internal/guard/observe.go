@@ -11,16 +11,15 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Observation is what a statement returns of the rows that it writes, in addition to what it returns anyway.
+// Observation is what a statement returns about the rows that it writes, in addition to what it returns anyway.
 type Observation struct {
 	returning *returning // receives its rows
-	own       bool       // it is there for nothing else
+	own       bool       // it was added only for the observation
 	structs   bool       // GORM reads the rows into the structs themselves
 }
 
-// Observe makes a statement that is about to be built return these columns of the rows that it writes. It costs no
-// round trip. It returns nil if that is not possible: the server returns no rows, or the caller's own RETURNING reads
-// them.
+// Observe makes a statement that is about to be built return these columns of the rows that it writes. It costs no round trip. It returns nil if
+// that is not possible: the server returns no rows, or the caller's own RETURNING reads them.
 func Observe(stmt *gorm.Statement, fields []*schema.Field) *Observation {
 	if stmt.DryRun || !returns(stmt) || slices.ContainsFunc(fields, func(f *schema.Field) bool { return !f.Readable }) {
 		return nil
@@ -47,8 +46,8 @@ func Observe(stmt *gorm.Statement, fields []*schema.Field) *Observation {
 	return o
 }
 
-// observeCreate makes a create return the columns into its structs. GORM assigns returned rows by their position, so this is
-// not possible if a row may be left out, or if the values are maps.
+// observeCreate makes a create return the columns into its structs. GORM assigns returned rows by position, so this is not possible if a row may be
+// left out, or if the values are maps.
 func observeCreate(stmt *gorm.Statement, w *Write, fields []*schema.Field) *Observation {
 	conflict, upserts := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	fenced := w != nil && w.fence != nil

@@ -8,15 +8,15 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Open begins a transaction if GORM begins none and a write that fails halfway could not be undone: a batch, an upsert,
-// or what GORM or a hook stores or deletes beside the statement itself.
+// Open begins a transaction if GORM begins none and a write that fails halfway could not be undone: a batch, an upsert, or a write to which GORM or
+// a hook adds other writes. It also begins one if the write could be sent twice: the second one would find its row stale.
 func Open(db *gorm.DB) {
 	refuseLateOfChildren(db)
 	if db.Error != nil || db.DryRun || statement.Transaction(db.Statement) != nil {
 		return
 	}
 	w := writeOf(db.Statement)
-	if w == nil || !w.divisible(db.Statement) || journal.BegunByHand(db.Statement) {
+	if w == nil || !w.divisible(db.Statement) && !journal.MaySendTwice(db) || journal.BegunByHand(db.Statement) {
 		return
 	}
 	tx := db.Begin()
@@ -58,7 +58,7 @@ func (w *Write) divisible(stmt *gorm.Statement) bool {
 	return false
 }
 
-// storesMore reports whether something is stored besides the statement itself: by its hooks, or as associations.
+// storesMore reports whether anything is stored in addition to the statement itself: by hooks, or as associations.
 func (w *Write) storesMore(stmt *gorm.Statement) bool {
 	s := w.model.Schema
 	if w.storedBefore(stmt) {
@@ -77,8 +77,7 @@ func (w *Write) storesMore(stmt *gorm.Statement) bool {
 	return false
 }
 
-// storedBefore reports whether something was stored before the statement itself: what its structs belong to, or the children
-// that a delete deletes.
+// storedBefore reports whether anything was stored before the statement itself: its structs' belongs-to, or the deletion of children in a delete.
 func (w *Write) storedBefore(stmt *gorm.Statement) bool {
 	if w.op == OpDelete {
 		return len(stmt.Selects) > 0

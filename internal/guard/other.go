@@ -16,8 +16,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// refuseOther refuses a write of the table of one model that was given another one, if one of the two has a version or a fence. A chain that was
-// used before keeps its model and its table, and so does a session of the tx of a hook. What Updates is given may be a form.
+// refuseOther refuses a write of a model's table if the statement was given another model, and one of the two has a version or a fence. A chain
+// that was used before keeps its model and its table, and so does a session of the tx of a hook. Updates can be given a form.
 func refuseOther(db *gorm.DB, op Op, around *Write) {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil || refuseKeptTable(db, around, true) {
@@ -30,12 +30,12 @@ func refuseOther(db *gorm.DB, op Op, around *Write) {
 	case !isGuarded(db, given) && !isGuarded(db, stmt.Schema), op == OpUpdate && !statement.InSave():
 		return
 	case (given.ModelType.ConvertibleTo(stmt.Schema.ModelType) || op == OpDelete && isEmptySlice(stmt.ReflectValue)) && !hasTable(stmt, given.Table):
-		return // type plain Account, or what a RETURNING is read into
+		return // type plain Account, or the destination of a RETURNING
 	}
 	fault.Add(db, errOther(stmt, stmt.Schema.Table, given.Table))
 }
 
-// refuseOtherRead does so for a read: the structs would have the version of a row of another table. A new chain may read into what it likes.
+// refuseOtherRead does the same for a read: the structs would get the version of a row of another table. A new chain may read into anything.
 func refuseOtherRead(db *gorm.DB) {
 	stmt := db.Statement
 	around := writeOf(stmt)
@@ -54,13 +54,13 @@ func refuseOtherRead(db *gorm.DB) {
 	}
 }
 
-// isLoaded reports whether the model of a statement is a struct in use, and not one that names the model.
+// isLoaded reports whether the model of a statement is a struct in use, and not one that only names the model.
 func isLoaded(stmt *gorm.Statement) bool {
 	loaded := reflect.Indirect(reflect.ValueOf(stmt.Model))
 	return loaded.IsValid() && !loaded.IsZero()
 }
 
-// refuseKeptTable refuses a statement about one model that would go to the table of another one. Around is the write in whose hook it is.
+// refuseKeptTable refuses a statement about one model that would go to the table of another model. around is the write in whose hook it is.
 func refuseKeptTable(db *gorm.DB, around *Write, writes bool) bool {
 	kept := keptTable(db, around, writes)
 	if kept != nil {
@@ -69,18 +69,18 @@ func refuseKeptTable(db *gorm.DB, around *Write, writes bool) bool {
 	return kept != nil
 }
 
-// keptTable is the model whose table the statement has kept, though it is about another one by now. It is nil where there is none, where none
-// of the two is guarded, and where the caller has named the table. One in a schema looks as if he had.
+// keptTable is the model whose table the statement has kept, although it is about another model now. It is nil if there is none, if neither of the
+// two is guarded, and if the caller has named the table. A table with a schema counts as named by the caller.
 func keptTable(db *gorm.DB, around *Write, writes bool) (kept *schema.Schema) {
 	stmt := db.Statement
-	if around != nil && around.table == stmt.TableExpr { // those of the statement around it
+	if around != nil && around.table == stmt.TableExpr { // they come from the statement around it
 		if of := around.model.Schema; stmt.Table == statement.NameInStatement(of.Table) && of.Table != stmt.Schema.Table {
 			return of
 		}
 	}
 	if stmt.TableExpr != nil {
 		if of := usedBefore(stmt).of; writes && of != nil && of.Table != stmt.Schema.Table && strings.Contains(of.Table, ".") && stmt.TableExpr.SQL == stmt.Quote(of.Table) {
-			return of // GORM has named it, for the statement before
+			return of // GORM has named it, for the previous statement
 		}
 		return nil
 	}
@@ -97,7 +97,7 @@ func keptTable(db *gorm.DB, around *Write, writes bool) (kept *schema.Schema) {
 	return kept
 }
 
-// givenModel is the model of what the statement was given, if it is that of another table than the statement's.
+// givenModel is the model of what the statement was given, if its table differs from the statement's.
 func givenModel(db *gorm.DB) *schema.Schema {
 	stmt := db.Statement
 	t := reflect.TypeOf(stmt.Dest)
@@ -123,14 +123,14 @@ func errOther(stmt *gorm.Statement, about, given string) error {
 	return fmt.Errorf("gormlock: nothing was executed: the statement is about %s and was given %s, by a session of the tx of a hook or a used chain: %s", about, given, newChain)
 }
 
-// errNotDeleted is the error of Association(…).Unscoped().Clear() of a belongs-to: the delete that GORM makes of the other row has the table and
+// errNotDeleted is the error of Association(…).Unscoped().Clear() of a belongs-to: the delete that GORM makes for the other row has the table and
 // the conditions of the update before it.
 func errNotDeleted(given, about string) error {
 	return fmt.Errorf("gormlock: the row of %s was not deleted, because GORM makes a delete of it that fails. The foreign key in %s was set to NULL before that, "+
 		"and stays so unless your transaction is rolled back: leave Unscoped out, and delete the row by itself", given, about)
 }
 
-// hasTable reports whether there is a table of this name, and no view. A type without a name has none.
+// hasTable reports whether there is a table of this name, and not a view. A type without a name has none.
 func hasTable(stmt *gorm.Statement, name string) bool {
 	if name == "" || strings.Count(name, ".") > 1 {
 		return false

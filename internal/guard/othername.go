@@ -10,8 +10,8 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 )
 
-// refuseOtherNames fails a statement that assigns to a column by a name which only the server takes for it, such as "VERSION" or
-// "accounts.version": whoever compares and keeps columns would not see it.
+// refuseOtherNames fails a statement that assigns to a column by a name that only the server understands, such as "VERSION" or "accounts.version":
+// code that compares and keeps columns would not see it.
 func (b builder) refuseOtherNames(set clause.Set) {
 	if !dialect.Of(b.DB).KnowsOtherNames() {
 		return

@@ -13,16 +13,16 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// passedOn is what tx.WithContext and tx.Session, in a hook, carry on with besides the table of the statement whose hook it is.
+// passedOn is what tx.WithContext and tx.Session in a hook carry on with, besides the table of the hook's statement.
 type passedOn struct {
 	model    any
-	always   string // what makes any write another one
+	always   string // what changes any write
 	conflict bool   // an ON CONFLICT
 	all      bool   // Save selects all columns
 	leftOut  bool   // the Omit of associations
 }
 
-// passedOnBy is what sessions in the hooks of a statement that begins would carry on with. Tokens of a fence are welcome there.
+// passedOnBy is what sessions in the hooks of a statement that begins would carry on with. Tokens of a fence may be carried on.
 func passedOnBy(stmt *gorm.Statement, intent *asked.Intent) passedOn {
 	_, where := stmt.Clauses["WHERE"]
 	_, limit := stmt.Clauses["LIMIT"]
@@ -41,7 +41,7 @@ func passedOnBy(stmt *gorm.Statement, intent *asked.Intent) passedOn {
 	return p
 }
 
-// refuseSession refuses a write that would be about something else than its caller sees, because it carries on with a statement before it.
+// refuseSession refuses a write that would do something else than its caller sees, because it carries on with an earlier statement.
 func refuseSession(db *gorm.DB, op Op) {
 	around := leaveRunning(db.Statement)
 	refuseOther(db, op, around)
@@ -62,7 +62,7 @@ func errPassedOn(what string) error {
 		"use tx itself, or tx.Session(&gorm.Session{NewDB: true})", what)
 }
 
-// to is what makes of a write another one than its caller has said: that it leaves out rows or columns, or writes more.
+// to says what changes a write: that it leaves out rows or columns, or writes more.
 func (p passedOn) to(stmt *gorm.Statement, op Op) string {
 	structs := isStruct(stmt.Dest)
 	switch {

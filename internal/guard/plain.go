@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// isPlain reports whether conditions can stand beside an AND without parentheses.
+// isPlain reports whether conditions can be joined with AND without parentheses.
 func isPlain(exprs []clause.Expression) bool {
 	for _, expr := range exprs {
 		is := mark.IsBracketed(expr)
@@ -28,7 +28,7 @@ func isPlain(exprs []clause.Expression) bool {
 	return true
 }
 
-// isName reports whether what stands for a column is no text of the caller's, in which there may be an OR.
+// isName reports whether a column is not a text of the caller, which may contain an OR.
 func isName(column any) bool {
 	c, is := column.(clause.Column)
 	_, named := column.(string)

@@ -19,7 +19,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// plan says what a statement should do. It is made before the statement is built, and building does not change it.
+// plan says what a statement should do. It is made before the statement is built, and the building does not change it.
 type plan struct {
 	subjects
 	model   *model.Model
@@ -28,25 +28,24 @@ type plan struct {
 	where   conditions
 	version versionGuard
 	fence   *FenceGuard   // nil: the model has none
-	job     *jobGuard     // nil: the model is no job, or its worker writes it
-	upsert  *upsert       // nil: no create
+	job     *jobGuard     // nil: the model is not a job, or its worker writes it
+	upsert  *upsert       // nil: not a create
 	given   *column.Value // the version that the caller names in what is updated; nil: none
 }
 
-// conditions say which rows a statement is about, without the conditions of its guards.
+// conditions say which rows a statement is about, without the guards' conditions.
 type conditions struct {
-	addKey     bool // GORM leaves the key out
-	ofModel    bool // it is about the struct of Model, and GORM assigns to another
-	ownSet     bool // the caller has a SET of his own, as the generics API makes one
+	addKey     bool // GORM leaves out the key
+	ofModel    bool // it is about the struct of Model, and GORM assigns to another one
+	ownSet     bool // the caller has a SET of his own, as the generics API does
 	partialKey bool // a part of the key is zero
-	filtered   bool // a row at the right version may stay unwritten: the caller has conditions of his own
-	kept       bool // those of the statement before it are among them
+	filtered   bool // a row at the right version may stay unwritten, because the caller has conditions
+	kept       bool // the conditions include those of the previous statement
 	mustWrite  bool // it is Save, which must write its row or fail
-	leftOut    int  // how many columns Omit has since that the caller did not name: those that are renewed
+	leftOut    int  // how many columns Omit has that the caller did not name: those of renewed fields
 }
 
-// prepare reads the keys and versions of an update or a delete. Its hooks, and the associations saved before it, have run by
-// then.
+// prepare reads the keys and versions of an update or a delete, after its hooks have run and its belongs-to associations were saved.
 func (p *plan) prepare(stmt *gorm.Statement) error {
 	if err := p.readKeys(stmt); err != nil {
 		return err
@@ -71,7 +70,7 @@ func (p *plan) prepare(stmt *gorm.Statement) error {
 	return p.readVersions(stmt, given)
 }
 
-// readVersions reads what version each row must have, and which one it gets.
+// readVersions reads which version each row must have, and which one it gets.
 func (p *plan) readVersions(stmt *gorm.Statement, given *column.Value) error {
 	v := &p.version
 	v.given = given != nil && !p.intent.Ignores()
@@ -124,7 +123,7 @@ func (v *versionGuard) outrun(next column.Value) {
 	}
 }
 
-// readKeys reads the primary keys. A bulk statement has none, so its rows are dropped from the plan.
+// readKeys reads the primary keys. If the statement is a bulk statement, there are none, so its rows are dropped from the plan.
 func (p *plan) readKeys(stmt *gorm.Statement) error {
 	p.expand()
 	if !p.batch {
@@ -151,8 +150,8 @@ func (p *plan) readKeys(stmt *gorm.Statement) error {
 	return nil
 }
 
-// hasKey reports whether the struct names a row. GORM leaves a zero part of a key out of the conditions; where something guards the
-// row it belongs there.
+// hasKey reports whether the struct names a row. GORM leaves a zero part of a key out of the conditions. If the row has a guard, that part belongs
+// there.
 func (p *plan) hasKey(row reflect.Value) bool {
 	zero := 0
 	for _, field := range p.model.Schema.PrimaryFields {
@@ -178,12 +177,12 @@ func (p *plan) hasWholeKey(row reflect.Value) bool {
 	})
 }
 
-// named reads the key of the one row, which is needed only for a message.
+// named reads the key of the one row, which only an error message needs.
 func (p *plan) named(stmt *gorm.Statement, row *Row) *Row {
 	if row.Key != nil {
 		return row
 	}
-	if was := p.memory.Was(0); was.IsValid() { // the statement may set the key itself
+	if was := p.memory.Was(0); was.IsValid() { // the statement itself may set the key
 		row.Key, _ = statement.KeyOf(stmt, p.model.Schema, was)
 	}
 	if row.Key == nil {
@@ -215,8 +214,7 @@ func (p *plan) pairTwins(stmt *gorm.Statement) error {
 	return nil
 }
 
-// everywhere adds a condition to a statement about all rows of its table, which the caller allows, so that the guards can
-// add theirs.
+// everywhere adds a condition to a statement about all rows of its table, which the caller allows, so that the guards can add theirs.
 func (p *plan) everywhere(stmt *gorm.Statement) {
 	guards := p.fence.guards() || p.version.checked || p.unchanged().guards()
 	if !guards || !stmt.AllowGlobalUpdate || !p.isBulk() {
@@ -227,15 +225,15 @@ func (p *plan) everywhere(stmt *gorm.Statement) {
 	}
 }
 
-// bindKey puts the conditions of the caller into brackets, before GORM adds the key of a struct to them. GORM would write
-// `a OR b AND id = 1`: that finds other rows too, and one of them would answer for the struct.
+// bindKey puts the caller's conditions into parentheses, before GORM adds the key of a struct to them. GORM would write `a OR b AND id = 1`. That
+// finds other rows too, and one of them would be taken for the struct's row.
 func (p *plan) bindKey(stmt *gorm.Statement) {
 	if _, given := statement.Conditions(stmt); !p.isBulk() && !isPlain(given) {
 		mark.Bracket(stmt)
 	}
 }
 
-// isBare reports, before GORM builds the statement, that the caller gave it no clause: the only one is that of its Write.
+// isBare reports, before GORM builds the statement, that the caller gave it no clause: its only clause is its Write.
 func isBare(stmt *gorm.Statement) bool { return len(stmt.Clauses) == 1 }
 
 // isFiltered reports, before GORM adds the key, whether the caller has conditions of his own.
@@ -266,13 +264,13 @@ func (p *plan) guards() [4]guard {
 	return all
 }
 
-// isNew reports whether Save may insert a struct for which it found no row: the application made its key, and it has no
-// version. It may not if 0 is a version that a row can have, if the caller named the version, or if the struct counts as not read.
+// isNew reports whether Save may insert a struct for which it found no row: the application made its key, and it has no version. Save may not if 0
+// is a version that a row can have, if the caller named the version, or if the struct counts as not read.
 func (p *plan) isNew(row *Row) bool {
 	return p.version.checked && !p.version.given && !p.version.Loaded(row.held) && !p.version.IsUnread(row.held)
 }
 
-// unread is the version of a struct that differs from its row. A write of the struct is refused.
+// unread is the version of a struct that differs from its row, so that its writes are refused.
 func (p *plan) unread(row *Row) column.Value {
 	if !p.version.Loaded(row.held) {
 		return row.held
@@ -280,8 +278,8 @@ func (p *plan) unread(row *Row) column.Value {
 	return p.version.Unread()
 }
 
-// heldSinceTouched is the version that the struct of a row holds. If the transaction has since moved the row's version
-// because a part was written, it is the new version: nothing else of the row has changed.
+// heldSinceTouched is the version that the struct of a row holds. If the transaction has since moved the row's version only because a part was
+// written, it is the new version, because nothing else of the row has changed.
 func (p *plan) heldSinceTouched(stmt *gorm.Statement, i int) column.Value {
 	held, row := p.heldByCaller(stmt, i), &p.rows[i]
 	if !p.model.IsRoot() || p.intent.Touches() || !hasWrite(stmt, p.model, func(other *Write) bool { return other.intent.Touches() }) {
@@ -293,7 +291,7 @@ func (p *plan) heldSinceTouched(stmt *gorm.Statement, i int) column.Value {
 	return held
 }
 
-// onlyMerged leaves out of a SET what the row already has.
+// onlyMerged removes from a SET what the row already has.
 func (p *plan) onlyMerged(set clause.Set) clause.Set {
 	merged := p.intent.Merged
 	kept := make(clause.Set, 0, len(set))
@@ -306,7 +304,7 @@ func (p *plan) onlyMerged(set clause.Set) clause.Set {
 	return kept
 }
 
-// hides reports whether an assignment deletes softly.
+// hides reports whether an assignment is a soft delete.
 func (p *plan) hides(a clause.Assignment) bool {
 	field := p.model.Schema.LookUpField(a.Column.Name)
 	if field == nil || a.Value == nil || !p.model.IsSoftDelete(field) {

@@ -40,14 +40,14 @@ func (p *plan) stale(stmt *gorm.Statement, row *Row, actual any, deleted bool) *
 	return e
 }
 
-// isOwn reports whether the transaction itself moved the row from the expected version, or deleted the row at that version.
-// If a rival moved the row before, another attempt cures the conflict, whatever the transaction did to the row afterwards.
+// isOwn reports whether the transaction itself moved the row from the expected version, or deleted the row at that version. If a rival moved the
+// row first, another attempt cures the conflict, whatever the transaction did to the row afterwards.
 func (p *plan) isOwn(stmt *gorm.Statement, row *Row) bool {
 	return row != nil && p.version.is() && p.version.checked && p.version.choice == nil && hasLeft(stmt, p.model, row.name, row.Expected, true)
 }
 
 func (p *plan) rowName(stmt *gorm.Statement, key []any) string {
-	if key == nil { // of whatever row
+	if key == nil { // of any row
 		return statement.TableName(stmt)
 	}
 	values, columns := map[string]any{}, []string{}
@@ -86,7 +86,7 @@ func (p *plan) missingRow(stmt *gorm.Statement, key []any) error {
 		fault.ErrVersionMissing, p.rowName(stmt, key), p.model.Column.Field.Name)
 }
 
-// withoutKey is the error of an upsert of a struct that has the version of a row, and no key by which the row could be told.
+// withoutKey is the error of an upsert of a struct that has the version of a row, but no key to identify the row.
 func (p *plan) withoutKey() error {
 	s, version := p.model.Schema, p.model.Column.Field.Name
 	return fmt.Errorf("%w: %s: a struct that has a version and no key may find a row by another column, and would not be compared with it: read %s too, leave %s out of a new struct, or use IgnoreVersion",

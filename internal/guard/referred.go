@@ -12,8 +12,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// referrers are the structs of a statement that saves associations, and those of the statements above, which saved these. The statement
-// of an association does not show who refers to its structs, and by what.
+// referrers are the structs of a statement that saves associations, and those of the statements above it. The statement of an association does not
+// show who refers to its structs, and by which columns.
 type referrers struct {
 	schema *schema.Schema
 	rows   reflect.Value
@@ -22,7 +22,7 @@ type referrers struct {
 
 const referrersSetting = "gormlock:referrers" // GORM passes settings on to the statements of associations
 
-// NoticeReferrers remembers the structs of a statement for those of its associations.
+// NoticeReferrers remembers the structs of a statement for the statements of its associations.
 func NoticeReferrers(db *gorm.DB) {
 	m := model.Of(db)
 	if db.Error != nil || db.DryRun || m == nil || !m.ByOthers {
@@ -38,8 +38,8 @@ func referrersOf(stmt *gorm.Statement) *referrers {
 	return r
 }
 
-// referTo returns the relations by which a struct is referred to, if that is by other columns than its key: then its row need not be the
-// one with its key. It returns none if one of them is by the key.
+// referTo returns the relations that refer to a struct by columns other than its key: then the row need not be the one with its key. It returns
+// none if one of them refers to the key.
 func (r *referrers) referTo(s *schema.Schema, row reflect.Value) (by []*schema.Relationship) {
 	byKey := false
 	for ; r != nil && row.CanAddr(); r = r.above {
@@ -72,7 +72,7 @@ func (r *referrers) hold(relation *schema.Relationship, row reflect.Value) (is b
 	return is
 }
 
-// isNamedByOthers reports whether one of the structs is referred to by other columns than its key.
+// isNamedByOthers reports whether others refer to one of the structs by columns other than its key.
 func (p *plan) isNamedByOthers(stmt *gorm.Statement) bool {
 	r, is := referrersOf(stmt), false
 	if r == nil {
@@ -84,7 +84,7 @@ func (p *plan) isNamedByOthers(stmt *gorm.Statement) bool {
 	return is
 }
 
-// whyUnreferred returns the error of a struct that was not stored, and of which no row has what it is referred to by.
+// whyUnreferred returns the error of a struct that was not stored, if no row has the values to which others refer.
 func (a *answer) whyUnreferred(db *gorm.DB, i int, by []*schema.Relationship) error {
 	row := a.rows[i].Struct
 	for _, relation := range by {

@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// refuse makes err the statement's error. If something was already stored, the transaction must not be committed: see doomStored.
+// refuse makes err the statement's error. If anything was already stored, it must not be committed: see doomStored.
 func (w *Write) refuse(db *gorm.DB, err error) {
 	if err == nil {
 		if !w.inserted {
@@ -25,10 +25,11 @@ func (w *Write) refuse(db *gorm.DB, err error) {
 	fault.Add(db, err)
 }
 
-// tallySetting is where a statement without a Write keeps what had happened in the transaction when it began. A Write has it.
+// tallySetting is the setting in which a statement without a Write keeps what had happened in the transaction when it began. A Write has that
+// itself.
 const tallySetting = "gormlock:tally"
 
-// tally is kept with its statement: GORM hands settings to the statements of associations.
+// tally is kept with its statement, because GORM passes settings on to the statements of associations.
 type tally struct {
 	journal.Tally
 	of *gorm.Statement
@@ -46,10 +47,10 @@ func keepTally(stmt *gorm.Statement) {
 	}
 }
 
-// takeTally is what a statement has kept, nil if it has kept nothing.
+// takeTally returns and removes what a statement has kept, or nil.
 func takeTally(stmt *gorm.Statement) *journal.Tally {
 	if statement.Transaction(stmt) == nil || !mayStoreMore(stmt) && !mayFindMore(stmt) {
-		return nil // to look would allocate
+		return nil // a lookup would allocate
 	}
 	kept, _ := stmt.Settings.Load(tallySetting)
 	t, _ := kept.(*tally)
@@ -60,7 +61,7 @@ func takeTally(stmt *gorm.Statement) *journal.Tally {
 	return &t.Tally
 }
 
-// EndQuery notes that a query ends, whose AfterFind hooks run now.
+// EndQuery notes that a query has ended, before its AfterFind hooks run.
 func EndQuery(db *gorm.DB) {
 	endUse(db.Statement)
 	if mayFindMore(db.Statement) && db.Error == nil {
@@ -68,7 +69,7 @@ func EndQuery(db *gorm.DB) {
 	}
 }
 
-// EndHooks ends a query after these hooks, of which the same holds as of those of a write.
+// EndHooks ends a query after these hooks. They are treated like the hooks of a write.
 func EndHooks(db *gorm.DB) {
 	mark.RefuseAfterHooks(db)
 	if before := takeTally(db.Statement); before != nil {
@@ -83,8 +84,8 @@ func mayStoreMore(stmt *gorm.Statement) bool {
 		s.AfterSave || s.AfterCreate || s.AfterUpdate || s.AfterDelete))
 }
 
-// doomStored prevents, at the end of a statement that has failed, the commit of what it has stored, if something was refused in it: the
-// statement itself, or a write of its hooks or of its associations, whatever a hook has made of the error.
+// doomStored runs at the end of a statement that has failed. It prevents the commit of what the statement has stored, if anything in it was
+// refused: the statement itself, or a write of its hooks or associations, whatever a hook has made of the error.
 func doomStored(db *gorm.DB) {
 	w := writeOf(db.Statement)
 	if w == nil {
@@ -97,19 +98,19 @@ func doomStored(db *gorm.DB) {
 	}
 }
 
-// isStale reports whether an error says that a row was not as its writer knew it. A hook may return one of its own.
+// isStale reports whether an error says that a row was not as its writer knew it. A hook may return its own error.
 func isStale(err error) bool {
 	return errors.Is(err, fault.ErrStale) || errors.Is(err, fault.ErrFenced) || errors.Is(err, fault.ErrVersionMissing)
 }
 
-// mayFindMore reports whether hooks run after a query, which may store something.
+// mayFindMore reports whether hooks run after a query, because they may store something.
 func mayFindMore(stmt *gorm.Statement) bool {
 	return stmt.Schema != nil && stmt.Schema.AfterFind && !stmt.SkipHooks
 }
 
 func doomIf(db *gorm.DB, before *journal.Tally) {
 	stored, refused := before.End(db)
-	if stored && (refused || isStale(db.Error)) && db.Error != nil && !db.DryRun && !HasOwnTransaction(db) { // GORM rolls its own back
+	if stored && (refused || isStale(db.Error)) && db.Error != nil && !db.DryRun && !HasOwnTransaction(db) { // GORM rolls its own transaction back
 		journal.Doom(db, db.Error)
 	}
 }

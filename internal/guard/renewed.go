@@ -15,9 +15,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// A column with the tag `unversioned,renewed` is written by others while a struct is in use, and they do not move the version. The
-// struct would write back an old value unnoticed, so only who names the column writes it: by Select, in a map, or as a column of
-// Update.
+// A column with the tag `unversioned,renewed` is written by others while a struct is in use, and they do not move the version. The struct would
+// silently write back an old value. So it is only written if the caller names the column: by Select, in a map, or as a column of Update.
 
 // leaveOutRenewed makes an update by a struct leave such columns as they are.
 func (w *Write) leaveOutRenewed(stmt *gorm.Statement) error {
@@ -55,7 +54,7 @@ func (w *Write) refuseJob(stmt *gorm.Statement) error {
 	return install.RefuseJob(stmt)
 }
 
-// refuseAssigned refuses a struct of Assign that has a value in such a column: FirstOrCreate makes a map of it, which would name the column.
+// refuseAssigned refuses a struct of Assign that has a value in such a column: FirstOrCreate turns it into a map, which would name the column.
 func (w *Write) refuseAssigned(stmt *gorm.Statement) error {
 	values, isMap := stmt.Dest.(map[string]any)
 	if !isMap || !statement.IsAssigned(stmt, w.model.Schema.ModelType) || !statement.InFirstOrCreate() {
@@ -73,15 +72,15 @@ func (w *Write) renewedError(field *schema.Field) error {
 	return renewedError(fmt.Sprintf("gormlock: %s.%s is renewed by others, and a struct does not write it: leave it out, or name it in Select, Update or a map", w.model.Schema.Name, field.Name))
 }
 
-// renewedError is an ErrOption, whose own text speaks of locks.
+// renewedError is an ErrOption with a text of its own, because the text of ErrOption is about locks.
 type renewedError string
 
 func (e renewedError) Error() string { return string(e) }
 
-// Is makes it that error.
+// Is makes it an ErrOption.
 func (renewedError) Is(target error) bool { return target == fault.ErrOption }
 
-// omitAsBefore gives the statement the Omit of the caller again, who may use it once more.
+// omitAsBefore restores the caller's Omit, because the caller may use the statement again.
 func (w *Write) omitAsBefore(stmt *gorm.Statement) {
 	stmt.Omits = w.omitted(stmt)
 	w.where.leftOut = 0
@@ -99,7 +98,7 @@ func namesField(stmt *gorm.Statement, field *schema.Field) bool {
 	})
 }
 
-// holdsSame reports whether dest has no value in the field, or the one that the struct of Model has.
+// holdsSame reports whether dest has no value in the field, or the same value as the struct of Model.
 func holdsSame(stmt *gorm.Statement, field *schema.Field, dest reflect.Value) bool {
 	value, unset := field.ValueOf(stmt.Context, dest)
 	if unset || statement.SamePointer(stmt.Model, stmt.Dest) {
@@ -113,7 +112,7 @@ func holdsSame(stmt *gorm.Statement, field *schema.Field, dest reflect.Value) bo
 	return statement.SameValue(value, held, time.Nanosecond)
 }
 
-// withoutRenewed leaves such columns out of an upsert of all columns.
+// withoutRenewed removes such columns from an upsert of all columns.
 func (d *draft) withoutRenewed(set clause.Set) clause.Set {
 	return slices.DeleteFunc(slices.Clone(set), func(a clause.Assignment) bool {
 		return slices.ContainsFunc(d.model.Renewed, func(f *schema.Field) bool { return f.DBName == a.Column.Name })

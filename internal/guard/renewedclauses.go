@@ -13,7 +13,7 @@ import (
 
 const ownSetting = "gormlock:own_write" // clones of the statement have it too
 
-// enter puts the Write where the statement finds it, and where it is missed if a callback takes it out there.
+// enter puts the Write where the statement finds it, and where its absence is noticed if a callback removes it.
 func (w *Write) enter() {
 	w.of.Clauses[writeClause] = clause.Clause{Expression: w}
 	if !w.dry {
@@ -21,7 +21,7 @@ func (w *Write) enter() {
 	}
 }
 
-// refuseRenewed fails a statement out of whose clauses a callback has taken its Write: nothing would be compared. Sent: the statement
+// refuseRenewed fails a statement if a callback has removed its Write from its clauses: nothing would be compared. sent means that the statement
 // was executed.
 func refuseRenewed(db *gorm.DB, sent bool) {
 	stmt := db.Statement
@@ -39,7 +39,7 @@ func refuseRenewed(db *gorm.DB, sent bool) {
 	if stmt.Clauses == nil {
 		stmt.Clauses = map[string]clause.Clause{}
 	}
-	stmt.Clauses[writeClause] = clause.Clause{Expression: w} // what ends it finds it there
+	stmt.Clauses[writeClause] = clause.Clause{Expression: w} // so that the end of the statement finds it
 	err := fmt.Errorf("gormlock: %s: a callback has renewed Statement.Clauses, where gormlock keeps what it compares: change the clauses there, and leave the others in", statement.TableName(stmt))
 	if sent {
 		journal.Doom(db, err)

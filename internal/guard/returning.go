@@ -14,18 +14,17 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// returning makes a statement return the columns that memory needs. GORM scans rows into structs by position. That is
-// wrong if rows are skipped or come in another order. So the rows go to a slice of their own, and reach their structs by
-// key.
+// returning makes a statement return the columns that memory needs. GORM scans rows into structs by position. That is wrong if rows are skipped or
+// come in another order. So the rows go to a separate slice, and reach their structs by key.
 type returning struct {
 	fields  []*schema.Field
-	whole   bool            // every column that is read is among them
-	watched []*schema.Field // columns that are returned and not given to the structs: see Observe
-	others  []clause.Column // what the caller asks for besides columns of the model
+	whole   bool            // all columns that are read are among them
+	watched []*schema.Field // columns that are returned but not given to the structs: see Observe
+	others  []clause.Column // what the caller asks for in addition to columns of the model
 
 	callers
-	back       bool // the statement cannot return them: they are read behind it
-	byPosition bool // a plain INSERT, which GORM scans rightly itself
+	back       bool // the statement cannot return them, so they are read after it
+	byPosition bool // a plain INSERT, which GORM itself scans correctly
 	inOrder    bool // the rows of a plain INSERT, in the order of its structs
 	bulk       bool // the row of a bulk statement that is read into one struct, whose key is not in the statement
 	swapped    bool
@@ -33,16 +32,16 @@ type returning struct {
 	rows       reflect.Value
 }
 
-// callers is the RETURNING of the caller while another stands in its place.
+// callers is the caller's RETURNING while another one replaces it.
 type callers struct {
 	had       clause.Clause
 	hadAny    bool
-	installed bool // another does
+	installed bool // another one replaces it
 }
 
 func (r *returning) wanted() bool { return r != nil && len(r.fields) > 0 }
 
-// install replaces the caller's RETURNING by one that has its columns too.
+// install replaces the caller's RETURNING by one that also has its columns.
 func (r *returning) install(d *draft, stmt *gorm.Statement) {
 	if r.installed {
 		return
@@ -64,7 +63,7 @@ func (r *returning) install(d *draft, stmt *gorm.Statement) {
 	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: r}
 }
 
-// Build writes the columns and turns the scan away from the caller's structs.
+// Build writes the columns, and makes GORM scan into the separate slice.
 func (r *returning) Build(to clause.Builder) {
 	stmt, ok := to.(*gorm.Statement)
 	if !ok {
@@ -92,7 +91,7 @@ func (r *returning) Build(to clause.Builder) {
 	stmt.ReflectValue = r.rows
 }
 
-// columns are all that is returned.
+// columns are all returned columns.
 func (r *returning) columns() []*schema.Field {
 	all := slices.Clip(r.fields)
 	for _, field := range r.watched {
@@ -103,7 +102,7 @@ func (r *returning) columns() []*schema.Field {
 	return all
 }
 
-// collect gives the statement its structs back.
+// collect restores the structs of the statement.
 func (r *returning) collect(stmt *gorm.Statement) {
 	if r == nil {
 		return
@@ -115,7 +114,7 @@ func (r *returning) collect(stmt *gorm.Statement) {
 	r.restore(stmt)
 }
 
-// restore gives the statement the RETURNING it had.
+// restore restores the RETURNING of the statement.
 func (r *returning) restore(stmt *gorm.Statement) {
 	if r == nil || !r.installed {
 		return
@@ -128,7 +127,7 @@ func (r *returning) restore(stmt *gorm.Statement) {
 	}
 }
 
-// has reports whether rows were asked for, for the structs, and scanned.
+// has reports whether rows were requested for the structs, and scanned.
 func (r *returning) has() bool { return r.wanted() && r.rows.IsValid() }
 
 func (r *returning) len() int {
@@ -138,7 +137,7 @@ func (r *returning) len() int {
 	return r.rows.Len()
 }
 
-// all are the rows that came back, for the structs.
+// all are the rows that were returned for the structs.
 func (r *returning) all() []reflect.Value {
 	if !r.has() {
 		return nil
@@ -146,7 +145,7 @@ func (r *returning) all() []reflect.Value {
 	return r.seen()
 }
 
-// seen are all rows that came back, for whatever reason.
+// seen are all rows that were returned, for any reason.
 func (r *returning) seen() []reflect.Value {
 	if r == nil || !r.rows.IsValid() {
 		return nil
@@ -158,7 +157,7 @@ func (r *returning) seen() []reflect.Value {
 	return rows
 }
 
-// first is the row that came back. It is not valid if none did.
+// first is the row that was returned, or an invalid value.
 func (r *returning) first() reflect.Value {
 	if r.len() == 0 {
 		return reflect.Value{}
@@ -169,8 +168,8 @@ func (r *returning) first() reflect.Value {
 // isWhole reports whether this is a whole row.
 func (r *returning) isWhole(row reflect.Value) bool { return r != nil && r.whole && row.IsValid() }
 
-// give copies the returned columns into the caller's struct. If others have moved the row to another owner, the struct
-// drops the owner that it holds: the next save would move the row back.
+// give copies the returned columns into the caller's struct. If others have moved the row to another owner, the struct drops the owner that it
+// holds, because the next save would move the row back.
 func (r *returning) give(from, to reflect.Value, owners []*schema.Relationship) {
 	links := statement.LinksOf(owners, to)
 	defer links.Empty(to)
@@ -180,14 +179,14 @@ func (r *returning) give(from, to reflect.Value, owners []*schema.Relationship) 
 	if len(r.others) == 0 {
 		return
 	}
-	for _, field := range r.fields[0].Schema.Fields { // GORM has read what else the caller asks for, if there is a field of its name
+	for _, field := range r.fields[0].Schema.Fields { // GORM has read what the caller asks for in addition, if there is a field of that name
 		if place := statement.Place(field, from); place.IsValid() && !place.IsZero() && !slices.Contains(r.fields, field) {
 			statement.Copy(field, from, to)
 		}
 	}
 }
 
-// keepReturned notes the rows that an update or a delete about no struct has returned: it read them, and it wrote them.
+// keepReturned notes the rows that an update or a delete without a struct has returned: it wrote them and read them.
 func keepReturned(db *gorm.DB) {
 	stmt, w := db.Statement, writeOf(db.Statement)
 	asked, asks := stmt.Clauses["RETURNING"]

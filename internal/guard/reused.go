@@ -13,8 +13,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// reused returns the error of a write that found no row because its conditions name other rows by their keys than its structs
-// do. GORM adds the key of a struct to the conditions of a chain, and a chain that is used again still has it, as it has those of its caller.
+// reused returns the error of a write that found no row because its conditions name rows with other keys than its structs. GORM adds the key of a
+// struct to the conditions of a chain. A chain that is used again still has that key, and the conditions of its caller.
 func (j *judge) reused(stmt *gorm.Statement) error {
 	_, given := statement.Conditions(stmt)
 	if j.version.is() && len(j.rows) > 0 && j.where.kept {
@@ -26,7 +26,7 @@ func (j *judge) reused(stmt *gorm.Statement) error {
 	return fmt.Errorf("gormlock: %s: nothing was written, the conditions of the statement name another row by its key: %s", j.rowName(stmt, j.named(stmt, &j.rows[0]).Key), newChain)
 }
 
-// contradicts reports whether one of these conditions, which must all hold, leaves out the keys of all structs.
+// contradicts reports whether one of these conditions, all of which must hold, excludes the keys of all structs.
 func (j *judge) contradicts(stmt *gorm.Statement, conditions []clause.Expression) bool {
 	for _, condition := range conditions {
 		var found bool
@@ -54,7 +54,7 @@ func isOr(condition clause.Expression) bool {
 	return is
 }
 
-// excludes reports whether these columns are a key or a part of it, and no struct has one of these values there.
+// excludes reports whether these columns are a key or a part of it, and no struct has one of these values in them.
 func (j *judge) excludes(stmt *gorm.Statement, column any, values []any) bool {
 	parts := j.partsOf(stmt, column)
 	if len(parts) == 0 {
@@ -79,7 +79,7 @@ func (j *judge) excludes(stmt *gorm.Statement, column any, values []any) bool {
 	return true
 }
 
-// keyNow is the key of a struct as it is now: a hook may have spelled it anew.
+// keyNow is the current key of a struct: a hook may have changed its spelling.
 func (j *judge) keyNow(stmt *gorm.Statement, row *Row) []any {
 	return valuesIn(stmt, j.model.Schema.PrimaryFields, row.Struct)
 }
@@ -93,7 +93,7 @@ func isNamed(names map[string]bool, key []any, parts []int) bool {
 	return names[statement.KeyName(own)]
 }
 
-// isSeveral reports whether a value in a condition may stand for more than one, or for one that only the server knows.
+// isSeveral reports whether a value in a condition may stand for several values, or for one that only the server knows.
 func isSeveral(value any) bool {
 	if _, one := value.(driver.Valuer); one {
 		return false
@@ -102,7 +102,7 @@ func isSeveral(value any) bool {
 	return statement.Computed(value) || kind == reflect.Slice || kind == reflect.Array
 }
 
-// partsOf are the places in a primary key that columns of a condition are. There are none if one of them is another column.
+// partsOf are the places of a condition's columns in the primary key. It returns none if one of them is another column.
 func (j *judge) partsOf(stmt *gorm.Statement, column any) []int {
 	var names []string
 	switch c := column.(type) {
@@ -130,7 +130,7 @@ func (j *judge) partsOf(stmt *gorm.Statement, column any) []int {
 	return parts
 }
 
-// ownName is the name of a column of the statement's own table. It is empty for one of another table, and for an expression.
+// ownName is the name of a column of the statement's own table. It is empty for a column of another table, and for an expression.
 func ownName(stmt *gorm.Statement, c clause.Column) string {
 	if c.Raw || c.Table != "" && c.Table != clause.CurrentTable && c.Table != stmt.Table {
 		return ""

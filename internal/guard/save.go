@@ -13,10 +13,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// SaveByKey makes a Save that GORM turned into a create an update again, or an INSERT if there is no row and the struct
-// was not read. GORM creates a struct with a zero in its key, but a part of a composite key may be zero. It reports
-// true if it has done so: then nothing is left for the create, and endSave gives it the result. Without a version, the create goes
-// on if there is no row.
+// SaveByKey handles a Save that GORM turned into a create. GORM creates a struct with a zero in its key, but a part of a composite key can be zero.
+// So SaveByKey makes it an update again, or an INSERT if there is no row and the struct was not read. It reports true if it has done so: then
+// nothing is left for the create, and endSave gives it the result. If the model has no version and there is no row, the create goes on.
 func SaveByKey(db *gorm.DB) bool {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil || len(stmt.Schema.PrimaryFields) < 2 || stmt.ReflectValue.Kind() != reflect.Struct {
@@ -41,7 +40,7 @@ func SaveByKey(db *gorm.DB) bool {
 	}
 	saved := statement.SaveByKey(db)
 	if m.Column == nil && saved.Error == nil && saved.RowsAffected == 0 && !db.DryRun {
-		stmt.SkipHooks = true // it was deleted meanwhile: as in GORM's Save, when it creates what it did not find
+		stmt.SkipHooks = true // the row was deleted meanwhile: treated as in GORM's Save when it creates what it did not find
 		return false
 	}
 	db.RowsAffected = saved.RowsAffected
@@ -50,7 +49,7 @@ func SaveByKey(db *gorm.DB) bool {
 	return true
 }
 
-// isThere reports whether there is a row of this key.
+// isThere reports whether there is a row with this key.
 func isThere(db *gorm.DB, m *model.Model, key []any) (bool, error) {
 	if db.DryRun {
 		return true, nil
@@ -61,12 +60,12 @@ func isThere(db *gorm.DB, m *model.Model, key []any) (bool, error) {
 
 // endSave ends the create whose struct SaveByKey has saved.
 func endSave(db *gorm.DB) {
-	if saved, ok := db.Error.(*savedByKeyError); ok { //nolint:errorlint // one that others have wrapped stays
+	if saved, ok := db.Error.(*savedByKeyError); ok { //nolint:errorlint // an error that others have wrapped stays
 		db.Error = saved.err
 	}
 }
 
-// savedByKeyError keeps GORM from the create of a struct that is saved.
+// savedByKeyError keeps GORM from creating a struct that is saved already.
 type savedByKeyError struct{ err error }
 
 func (s *savedByKeyError) Error() string {
@@ -76,5 +75,5 @@ func (s *savedByKeyError) Error() string {
 	return "gormlock: it is saved by its key, there is nothing to create"
 }
 
-// Unwrap returns what became of the save.
+// Unwrap returns the result of the save.
 func (s *savedByKeyError) Unwrap() error { return s.err }

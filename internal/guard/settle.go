@@ -11,7 +11,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// settle ends an update or delete: it changes the structs by the server's answer, or returns the error of a conflict.
+// settle ends an update or delete: it changes the structs according to the server's answer, or returns the error of a conflict.
 func (w *Write) settle(db *gorm.DB) {
 	w.returning.collect(db.Statement)
 	if row := w.returning.first(); w.returning != nil && w.returning.bulk && row.IsValid() && db.Error == nil {
@@ -66,8 +66,8 @@ func (w *Write) settle(db *gorm.DB) {
 	}
 }
 
-// savesElsewhere reports whether a Save of a struct into the rows of another Model has written none: GORM would go on to store the struct,
-// and overwrite what has its key.
+// savesElsewhere reports whether a Save of a struct to the rows of another Model has written none: GORM would go on and store the struct,
+// overwriting the row with its key.
 func (w *Write) savesElsewhere(db *gorm.DB) bool {
 	stmt := db.Statement
 	if db.RowsAffected > 0 || db.DryRun || !w.version.is() && !w.unchanged().guards() || w.op != OpUpdate || statement.SamePointer(stmt.Model, stmt.Dest) {
@@ -100,13 +100,13 @@ func (w *Write) settleOne(db *gorm.DB) {
 		w.follow(db, &w.rows[0], w.returning.first())
 	}
 	if w.outcome.none = db.RowsAffected == 0; w.outcome.none {
-		w.memory.Restore() // GORM has given the struct what no row got
+		w.memory.Restore() // GORM has given the struct values that no row got
 	}
 	w.keepWritten(db.Statement)
 }
 
 func (w *Write) settleBatch(db *gorm.DB) {
-	var from []reflect.Value // by row; nil where nothing says which rows were written
+	var from []reflect.Value // by row; nil if it is not known which rows were written
 	if w.returning.has() {
 		var err error
 		if from, err = w.matched(db); err != nil {
@@ -126,7 +126,7 @@ func (w *Write) settleBatch(db *gorm.DB) {
 			return
 		}
 	}
-	for i := range w.rows { // the caller's own conditions left some out
+	for i := range w.rows { // the caller's own conditions excluded some
 		if from != nil && !from[i].IsValid() && int(db.RowsAffected) < w.distinct() {
 			w.memory.RestoreRow(i)
 		}
@@ -138,13 +138,13 @@ func (w *Write) settleBatch(db *gorm.DB) {
 		case from[i].IsValid():
 			w.follow(db, &w.rows[i], from[i])
 		case w.built.rekeys && w.version.is() && w.rows[i].Struct.CanAddr():
-			w.version.Write(w.rows[i].Struct, w.version.Unread()) // its row has a key by which it is not found
+			w.version.Write(w.rows[i].Struct, w.version.Unread()) // its row has a key by which it cannot be found
 		}
 	}
 	w.keepWritten(db.Statement)
 }
 
-// follow updates the struct with what the statement made of its row.
+// follow updates the struct with the statement's changes of its row.
 func (w *Write) follow(db *gorm.DB, row *Row, returned reflect.Value) {
 	if !row.Struct.CanAddr() {
 		return
@@ -164,14 +164,14 @@ func (w *Write) follow(db *gorm.DB, row *Row, returned reflect.Value) {
 	}
 }
 
-// wasRow reports whether the struct equaled its row before the write. The row that came back tells it.
+// wasRow reports whether the struct equaled its row before the write. The returned row shows it.
 func (w *Write) wasRow(row *Row, returned reflect.Value) bool {
 	compared := w.version.checked && !w.built.unchecked
 	return row.mirrors(&w.version, compared) && (compared || w.version.IsInteger() && row.next.Equal(w.version.Read(returned)))
 }
 
-// versionAfter returns the version of a struct whose row was updated. It is the row's version if the struct equals the
-// row now, because it did before or because the whole row was returned. Otherwise the struct gets no version.
+// versionAfter returns the version of a struct whose row was updated. It is the row's version if the struct equals the row now, either because it
+// did before or because the whole row was returned. Otherwise the struct gets no version.
 func (w *Write) versionAfter(row *Row, returned reflect.Value) column.Value {
 	v := &w.version
 	compared := v.checked && !w.built.unchecked
@@ -181,7 +181,7 @@ func (w *Write) versionAfter(row *Row, returned reflect.Value) column.Value {
 	case w.built.unheld || w.built.rekeys && !returned.IsValid() || !row.mirrors(v, compared):
 		return w.unread(row)
 	case !compared && !v.IsInteger():
-		return row.held // the row has another, which is not ours to claim
+		return row.held // the row has another version, which the struct must not get
 	case !w.built.bumps && !v.IsSystem():
 		return row.held
 	case returned.IsValid() && !v.IsInteger():

@@ -14,7 +14,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// settleCreate gives the structs that were stored their version, and compares the rows of an upsert with them.
+// settleCreate gives the stored structs their version, and compares the rows of an upsert with them.
 func (w *Write) settleCreate(db *gorm.DB) {
 	w.returning.collect(db.Statement)
 	switch {
@@ -30,7 +30,7 @@ func (w *Write) settleCreate(db *gorm.DB) {
 		w.refuseBypass(db)
 		return
 	}
-	if !dialect.Of(db).IsMySQL() { // where such an upsert has failed
+	if !dialect.Of(db).IsMySQL() { // on MySQL such an upsert has failed
 		if err := w.whyFencedUpsert(db); err != nil {
 			w.refuse(db, err)
 			return
@@ -51,7 +51,7 @@ func (w *Write) settleCreate(db *gorm.DB) {
 	}
 }
 
-// settleInsert is for a plain INSERT. GORM has read its rows by their positions, which is right if no row is missing.
+// settleInsert is for a plain INSERT. GORM has read its rows by position, which is right if no row is missing.
 func (w *Write) settleInsert(db *gorm.DB) {
 	v := &w.version
 	conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
@@ -78,7 +78,7 @@ func (w *Write) settleInsert(db *gorm.DB) {
 	}
 }
 
-// giveInOrder gives the structs of a plain INSERT the rows that came back.
+// giveInOrder gives the structs of a plain INSERT the returned rows.
 func (w *Write) giveInOrder() {
 	for i, from := range w.returning.all() {
 		if i < w.memory.Count && w.memory.Row(i).CanAddr() {
@@ -87,7 +87,7 @@ func (w *Write) giveInOrder() {
 	}
 }
 
-// refuseUnstored fails a create that stored fewer rows than it was given. The server does not say which.
+// refuseUnstored fails a create that stored fewer rows than it was given. The server does not say which ones.
 func (w *Write) refuseUnstored(db *gorm.DB, stored int) bool {
 	if stored >= int(w.built.proposed) {
 		return false
@@ -104,8 +104,8 @@ func (w *Write) refuseUnstored(db *gorm.DB, stored int) bool {
 	return true
 }
 
-// refuseUnmatched fails an upsert of which rows came back that belong to no struct, as far as their values tell: their structs would
-// count as new, and the next Save of one would store it twice.
+// refuseUnmatched fails an upsert if returned rows match no struct by their values: their structs would count as new, and the next Save of one
+// would store it twice.
 func (w *Write) refuseUnmatched(db *gorm.DB, rows int) {
 	err := fmt.Errorf("gormlock: %s: %d rows were stored of which it is not known which structs they are: give the structs their keys, or name unique columns in clause.OnConflict{Columns: …}",
 		statement.TableName(db.Statement), rows)
@@ -113,7 +113,7 @@ func (w *Write) refuseUnmatched(db *gorm.DB, rows int) {
 	w.refuse(db, err)
 }
 
-// present is how many of the rows are there.
+// present is how many of the rows exist.
 func present(rows []reflect.Value) (n int) {
 	for _, row := range rows {
 		if row.IsValid() {
@@ -138,7 +138,7 @@ func (w *Write) settleUnseen(db *gorm.DB) {
 	w.keepWritten(db.Statement)
 }
 
-// settleUpsert compares the rows that came back with the structs, and makes the structs what their rows are.
+// settleUpsert compares the returned rows with the structs, and makes the structs equal to their rows.
 func (w *Write) settleUpsert(db *gorm.DB) {
 	conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	from, err := w.rowsOfUpsert(db)
@@ -174,7 +174,7 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 	if !w.upsert.skips && !w.returning.back && len(conflict.Where.Exprs) == 0 && w.refuseUnstored(db, w.returning.len()) {
 		return
 	}
-	stored := map[uintptr]bool{} // a struct may be there twice, by a pointer
+	stored := map[uintptr]bool{} // a slice of pointers may have a struct twice
 	for i := range w.rows {
 		if row := &w.rows[i]; from[i].IsValid() && row.Struct.CanAddr() {
 			stored[row.Struct.Addr().Pointer()] = true
@@ -192,10 +192,10 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 			w.followUpsert(db, i, from[i])
 		case w.upsert.rows[i].found.IsValid():
 			w.followFound(i)
-		case !w.upsert.child: // GORM has given it what new rows get
+		case !w.upsert.child: // GORM has given it the values of new rows
 			w.memory.RestoreRow(i)
 			w.forgetZero(row)
-		case w.version.is() && was.IsValid(): // and a child its first version: by its default
+		case w.version.is() && was.IsValid(): // and a child the first version, by its default
 			w.version.Write(row.Struct, w.version.Read(was))
 		}
 	}
@@ -206,16 +206,16 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 	w.keepWritten(db.Statement)
 }
 
-// forgetZero makes a struct unread that the upsert left out, if it holds 0 and versions start there. The struct may be new, and its row
-// another writer's.
+// forgetZero makes a struct unread that the upsert skipped, if it holds 0 and versions start there. The struct may be new, and the row another
+// writer's.
 func (w *Write) forgetZero(row *Row) {
 	if v := &w.version; v.is() && v.ZeroIsLoaded() && v.Read(row.Struct).N == 0 {
 		v.Write(row.Struct, v.Unread())
 	}
 }
 
-// followUpsert makes the struct equal to its row. If the upsert sets only the foreign key of a child, the child gets the
-// row's version only if that was compared and moved, because others may have written the row.
+// followUpsert makes the struct equal to its row. If the upsert sets only the foreign key of a child, the child gets the row's version only if that
+// was compared and moved. Otherwise others may have written the row.
 func (w *Write) followUpsert(db *gorm.DB, i int, from reflect.Value) {
 	v, u, row := &w.version, w.upsert, &w.rows[i]
 	held := v.Read(row.Struct)
@@ -240,7 +240,7 @@ func (w *Write) followUpsert(db *gorm.DB, i int, from reflect.Value) {
 	}
 }
 
-// explainUpsert turns the failure of a guarded upsert into the conflict of the rows that were refused.
+// explainUpsert turns the failure of a guarded upsert into the conflict of the refused rows.
 func (w *Write) explainUpsert(db *gorm.DB) bool {
 	if !dialect.IsFailure(db.Error) {
 		return false
@@ -260,7 +260,7 @@ func (w *Write) explainUpsert(db *gorm.DB) bool {
 	return true
 }
 
-// followFound gives a struct the key of the row that was found in its place.
+// followFound gives a struct the key of the row that was found instead of it.
 func (w *Write) followFound(i int) {
 	found, to := w.upsert.rows[i].found, w.rows[i].Struct
 	if !found.IsValid() {
@@ -274,8 +274,8 @@ func (w *Write) followFound(i int) {
 	w.version.Write(to, w.version.Unread())
 }
 
-// followCreated gives the structs that a create stored their token. If the create may have skipped rows, the stored
-// structs are those that have a key now and had none before.
+// followCreated gives the structs that a create stored their token. If the create may have skipped rows, the stored structs are those that have a
+// key now and had none before.
 func (w *Write) followCreated(db *gorm.DB) {
 	f, stmt := w.fence, db.Statement
 	if !f.guards() {

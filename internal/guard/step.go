@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
-// A Write is a step of its transaction's journal. So is a struct that was given the version to which its row was moved.
+// A Write is a step of its transaction's journal. So is a struct that was given its row's new version.
 
 // Held implements whereabouts.Holder.
 func (w *Write) Held() *memory.Structs { return &w.memory }
@@ -25,8 +25,8 @@ func (w *Write) Stray(all *journal.Astray) { w.memory.Stray(all) }
 // Loosen implements journal.Straying.
 func (w *Write) Loosen() { w.memory.Loosen() }
 
-// keepTried notes where the structs are of a statement that the journal does not have: it has failed, or written nothing. It may be refused
-// before it is a Write.
+// keepTried notes where the structs of a statement are that is not in the journal: it has failed, or written nothing. It may be refused before it
+// is a Write.
 func (w *Write) keepTried(db *gorm.DB) {
 	stmt := db.Statement
 	switch {
@@ -41,7 +41,7 @@ func (w *Write) keepTried(db *gorm.DB) {
 	}
 }
 
-// adopted is a struct that was given the version to which its row was moved.
+// adopted is a struct that was given its row's new version.
 type adopted struct{ memory memory.Structs }
 
 // Held implements whereabouts.Holder.
@@ -61,5 +61,5 @@ func (a *adopted) Loosen() { a.memory.Loosen() }
 // Undo implements journal.Step, as does Lose.
 func (a *adopted) Undo() { a.memory.Undo() }
 
-// Lose puts back the version that the struct had, which is not newer.
+// Lose restores the version that the struct had, which is not newer.
 func (a *adopted) Lose() { a.memory.Undo() }

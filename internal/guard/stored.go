@@ -7,7 +7,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// noteStored notes which foreign keys that GORM gave to the structs are stored with them.
+// noteStored notes which foreign keys, set by GORM in the structs, are stored with them.
 func (w *Write) noteStored(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || db.DryRun || w.op == OpUpdate && !statement.HasRelations(stmt.Schema) || !children.GotKeys(stmt) {
@@ -30,7 +30,7 @@ func (w *Write) noteStored(db *gorm.DB) {
 	}
 }
 
-// wasNew reports whether the struct had no row before the create, as far as it shows.
+// wasNew reports whether the struct seems to have had no row before the create.
 func (w *Write) wasNew(stmt *gorm.Statement, i int) bool {
 	was := w.memory.Was(i)
 	if !was.IsValid() {

@@ -7,16 +7,16 @@ import (
 	"github.com/gormlock/gormlock/internal/memory"
 )
 
-// subjects are the structs of a statement, and the rows that they stand for.
+// subjects are the structs of a statement, and their rows.
 type subjects struct {
 	memory  memory.Structs // the structs, if any
 	batch   bool           // they are in a slice
-	emptied bool           // GORM has changed them before: what they were is not known
-	rows    []Row          // one for each struct; none: the statement is about rows that no struct stands for
+	emptied bool           // GORM has changed them before, so their earlier content is not known
+	rows    []Row          // one for each struct; none: the statement is about rows without structs
 	single  [1]Row
 }
 
-// expand makes a row of each struct.
+// expand makes a Row for each struct.
 func (s *subjects) expand() {
 	if !s.batch {
 		s.rows = s.single[:s.memory.Count]
@@ -28,10 +28,10 @@ func (s *subjects) expand() {
 	}
 }
 
-// isBulk reports whether the statement is about rows that no struct stands for.
+// isBulk reports whether the statement is about rows without structs.
 func (s *subjects) isBulk() bool { return len(s.rows) == 0 }
 
-// distinct is how many rows the statement is about.
+// distinct is how many different rows the statement is about.
 func (s *subjects) distinct() int {
 	n := 0
 	for i := range s.rows {
@@ -42,7 +42,7 @@ func (s *subjects) distinct() int {
 	return n
 }
 
-// structBefore is the struct as it was before the statement: GORM may have given it the key of another row.
+// structBefore is the struct before the statement: GORM may have given it the key of another row since.
 func (s *subjects) structBefore(i int) reflect.Value {
 	if was := s.memory.Was(i); was.IsValid() {
 		return was
@@ -52,18 +52,17 @@ func (s *subjects) structBefore(i int) reflect.Value {
 
 // Row is one row of a statement, by its struct.
 type Row struct {
-	Struct   reflect.Value // addressable where memory can follow
-	Key      []any         // nil where the struct has none
+	Struct   reflect.Value // addressable if memory can follow it
+	Key      []any         // nil if the struct has none
 	name     string        // the key as a string, to compare
 	held     column.Value  // the version that the struct holds
-	Expected column.Value  // the one the row must have
+	Expected column.Value  // the version that the row must have
 	next     column.Value
 	twin     bool // another row of the batch has the same key
 }
 
-// mirrors reports whether the struct equals the row before the write, as far as its version shows. If so, it equals the
-// row after the write too. If the first version is 0, a zero shows this only if it was compared, and not if the caller named that version
-// beside the struct.
+// mirrors reports whether, by its version, the struct equals the row before the write. If it does, it equals the row after the write too. If the
+// first version is 0, a zero only shows this if it was compared, and not if the caller named that version separately.
 func (r *Row) mirrors(v *versionGuard, compared bool) bool {
 	if compared {
 		return v.choice == nil && r.held.Equal(r.Expected) && (!v.given || !v.IsBlank(r.held))

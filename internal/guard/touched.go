@@ -13,8 +13,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Moved reports whether the transaction of the statement has moved the version of the row with this key, or made the row, and
-// has not deleted it since.
+// Moved reports whether the transaction of the statement has moved the version of the row with this key, or created the row, and has not deleted it
+// since.
 func Moved(stmt *gorm.Statement, m *model.Model, key []any) (moved bool) {
 	name := statement.KeyName(key)
 	hasWrite(stmt, m, func(w *Write) bool {
@@ -27,12 +27,12 @@ func Moved(stmt *gorm.Statement, m *model.Model, key []any) (moved bool) {
 		default:
 			moved = moved || w.left(stmt, name, differ)
 		}
-		return false // the last one decides
+		return false // the last write decides
 	})
 	return moved
 }
 
-// Adopt gives a struct the version to which its row was moved. A rollback takes it back.
+// Adopt gives a struct its row's new version. A rollback undoes that.
 func Adopt(stmt *gorm.Statement, m *model.Model, row reflect.Value, to column.Value) {
 	j := journal.Of(stmt)
 	if j == nil {
@@ -48,8 +48,7 @@ func Adopt(stmt *gorm.Statement, m *model.Model, row reflect.Value, to column.Va
 	j.Keep(a)
 }
 
-// MustBeAt is the error of a struct that is not at the version of its row, because the transaction has written the row with
-// another struct.
+// MustBeAt returns the error of a struct that is not at its row's version because the transaction has written the row with another struct.
 func MustBeAt(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
 	name, held := statement.KeyName(key), m.Column.Read(row)
 	if hasWrite(db.Statement, m, func(w *Write) bool {
@@ -59,7 +58,7 @@ func MustBeAt(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
 	}
 	a := &answer{}
 	a.model, a.op, a.version.Version = m, OpTouch, m.Column
-	found, err := a.look(db.Session(&gorm.Session{NewDB: true}).Model(reflect.New(m.Schema.ModelType).Interface()), [][]any{key}) // it may have been read since
+	found, err := a.look(db.Session(&gorm.Session{NewDB: true}).Model(reflect.New(m.Schema.ModelType).Interface()), [][]any{key}) // the struct may have been read since
 	switch {
 	case err != nil:
 		return err
@@ -77,14 +76,14 @@ func MustBeAt(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
 	return e.Err()
 }
 
-// hasLeft reports whether the transaction is known to have written the row of this name at the given version. With moved, a
-// write that kept the version does not count.
+// hasLeft reports whether the transaction certainly wrote the row of this name at the given version. If moved is set, a write that kept the version
+// does not count.
 func hasLeft(stmt *gorm.Statement, m *model.Model, name string, from column.Value, moved bool) bool {
 	return m.Column.Loaded(from) && hasWrite(stmt, m, func(w *Write) bool { return !w.outcome.none && w.hasLeft(stmt, name, from, moved) })
 }
 
-// Touched reports whether all that the transaction did to the row with this key was to move its version, as a root, from the
-// given one. It returns the version to which the row was moved.
+// Touched reports whether everything that the transaction did to the row with this key was to move its version, as a root, from the given one. It
+// returns the new version.
 func Touched(stmt *gorm.Statement, m *model.Model, key []any, from column.Value) (to column.Value, touched bool) {
 	name := statement.KeyName(key)
 	hasWrite(stmt, m, func(w *Write) bool {
@@ -108,7 +107,7 @@ func Touched(stmt *gorm.Statement, m *model.Model, key []any, from column.Value)
 	return to, touched
 }
 
-// hasWrite reports whether the transaction has such a write of the model, in the table of the statement.
+// hasWrite reports whether the transaction has such a write of the model, in the statement's table.
 func hasWrite(stmt *gorm.Statement, m *model.Model, is func(*Write) bool) bool {
 	j := journal.Of(stmt)
 	if j == nil {
@@ -122,7 +121,7 @@ func hasWrite(stmt *gorm.Statement, m *model.Model, is func(*Write) bool) bool {
 }
 
 // movedByBulk reports whether a statement about many rows of the same transaction moved the row with this key: the server knows that the
-// transaction wrote the row last.
+// transaction was the last to write the row.
 func movedByBulk(stmt *gorm.Statement, m *model.Model, key []any) bool {
 	if !hasWrite(stmt, m, func(w *Write) bool { return w.isBulk() && w.built.bumps && !w.outcome.none }) {
 		return false

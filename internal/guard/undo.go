@@ -13,14 +13,14 @@ import (
 // Undo implements journal.Step.
 func (w *Write) Undo() { w.undo() }
 
-// Lose implements journal.Step. Nothing is taken back after it.
+// Lose implements journal.Step. Nothing can be undone after it.
 func (w *Write) Lose() {
 	w.outcome.undone = true
 	w.lose()
 }
 
-// lose makes the structs whose versions the statement moved count as not read, because their rows may not have these
-// versions. The next write of such a struct is ErrVersionMissing.
+// lose makes the structs unread whose versions the statement moved, because their rows may not have these versions. The next write of such a struct
+// is ErrVersionMissing.
 func (w *Write) lose() {
 	v := &w.version
 	if !v.is() {
@@ -34,7 +34,7 @@ func (w *Write) lose() {
 		was := w.memory.Was(i)
 		stays := w.op != OpCreate && w.op != OpUpsert || w.upsert != nil && w.upsert.skips && was.IsValid() && v.Loaded(v.Read(was))
 		if stays && was.IsValid() && v.Read(was).Equal(v.Read(row)) && !w.memory.Changed(i) {
-			continue // it was read before, and the statement left it
+			continue // it was read before, and the statement did not change it
 		}
 		v.Write(row, v.Unread())
 	}
@@ -58,7 +58,7 @@ func (w *Write) wrote(stmt *gorm.Statement, name string) bool {
 	return slices.ContainsFunc(w.returning.seen(), is)
 }
 
-// left reports whether the statement had a struct of the row of this name whose version, before and after, is such.
+// left reports whether the statement had a struct of the row of this name for whose versions, before and after, is returns true.
 func (w *Write) left(stmt *gorm.Statement, name string, is func(was, after column.Value) bool) bool {
 	for i := range w.memory.Count {
 		was, after := w.memory.Was(i), w.memory.Of(w.memory.After, i)
@@ -77,7 +77,7 @@ func (w *Write) compared() bool {
 	return w.version.checked && !w.built.unchecked && !w.intent.Ignores()
 }
 
-// hasLeft reports whether the statement did: its struct was compared, or the version that it returned comes after the one given.
+// hasLeft reports whether the statement wrote the row at that version: its struct was compared, or the returned version comes after the given one.
 func (w *Write) hasLeft(stmt *gorm.Statement, name string, from column.Value, moved bool) bool {
 	removes := w.op == OpDelete || w.built.hides
 	if w.compared() && w.left(stmt, name, func(was, after column.Value) bool {

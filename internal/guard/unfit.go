@@ -15,9 +15,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// What a statement asks for besides its values, and GORM would leave out, or do to other rows.
+// Things that a statement asks for besides its values, and that GORM would leave out, or do to other rows.
 
-// mapped returns the error of a write with MapColumns: GORM would read what the write returns into other fields.
+// mapped returns the error of a write with MapColumns: GORM would read the returned values into other fields.
 func mapped(stmt *gorm.Statement, m *model.Model) error {
 	if len(stmt.ColumnMapping) == 0 {
 		return nil
@@ -25,8 +25,8 @@ func mapped(stmt *gorm.Statement, m *model.Model) error {
 	return fmt.Errorf("gormlock: %s: MapColumns is for queries, a write would read its own columns into other fields: leave it out", m.Schema.Name)
 }
 
-// unlinks returns the error of a condition on one row that comes with what an association takes away: it would be one on each of
-// those rows, and let some of them stay.
+// unlinks returns the error of a condition on one row in a statement that removes rows from an association. It would be a condition on each of
+// these rows, and some of them could stay.
 func unlinks(stmt *gorm.Statement, m *model.Model, intent *asked.Intent) error {
 	if !intent.Compares() || !statement.InUnlinking() {
 		return nil
@@ -38,7 +38,7 @@ func unlinks(stmt *gorm.Statement, m *model.Model, intent *asked.Intent) error {
 			return r == nil || r.Type == schema.BelongsTo
 		}
 		if key != nil && !slices.ContainsFunc(stmt.Selects, func(name string) bool { return !belongs(name) }) {
-			return nil // the owner, which belongs to another
+			return nil // it is the owner, which belongs to another row
 		}
 	}
 	return fmt.Errorf("gormlock: %s: %s says which version one row has, and Association(…).Delete, Replace and Clear take several away: "+
@@ -50,7 +50,7 @@ func (w *Write) refuseConditions(db *gorm.DB) {
 	where, asked := db.Statement.Clauses["WHERE"].Expression.(clause.Where)
 	_, queried := db.Statement.Clauses["FROM"]
 	switch {
-	case queried && w.upsert.saves: // the chain has made a query, and keeps its conditions: what it has read is saved
+	case queried && w.upsert.saves: // the chain has made a query, and still has its conditions: the result of the query is saved
 	case !asked || len(where.Exprs) == 0 || db.Error != nil || w.upsert.child || !statement.HasUpsert(db.Statement) || statement.InFirstOrCreate():
 	case w.upsert.saves:
 		refuseBefore(db, fmt.Errorf("gormlock: %s: Save of a slice stores its structs whether or not the conditions of Where hold: use Updates, or save the structs without Where",
@@ -60,8 +60,8 @@ func (w *Write) refuseConditions(db *gorm.DB) {
 	}
 }
 
-// refuseChildrenOfNobody fails a delete that is to delete children too, and whose struct has no key: GORM takes the keys of their parents
-// from it alone. A delete of all associations hands that on to the deletes of these, whose own nobody has asked for.
+// refuseChildrenOfNobody fails a delete of children whose struct has no key, because GORM takes the keys of the parents from the struct alone. A
+// delete of all associations passes that on to their deletes, although nobody has asked for the associations of these.
 func (w *Write) refuseChildrenOfNobody(db *gorm.DB) {
 	for _, name := range db.Statement.Selects {
 		if name == clause.Associations && statement.InDeleteOfOwner() {
@@ -76,7 +76,7 @@ func (w *Write) refuseChildrenOfNobody(db *gorm.DB) {
 	}
 }
 
-// errBuilt is the error of a statement that already has the text of another one: GORM would send that text again.
+// errBuilt is the error of a statement that already has the text of another statement: GORM would send that text again.
 func errBuilt() error {
 	if statement.InHook() {
 		return errors.New("gormlock: not executed, the statement was built before it began: in a hook, tx.Session " +

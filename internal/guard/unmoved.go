@@ -13,9 +13,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// A trigger before an update may leave a child with the parent that it had. So foreign keys that an upsert sets come back with its rows.
+// A trigger before an update may leave a child with its old parent. So foreign keys that an upsert sets are returned with its rows.
 
-// watchLinks returns the foreign keys of children too.
+// watchLinks also returns the foreign keys of children.
 func (d *draft) watchLinks(stmt *gorm.Statement) {
 	for _, field := range d.linksOf(stmt) {
 		if field.Readable {
@@ -39,7 +39,7 @@ func (p *plan) linksOf(stmt *gorm.Statement) (links []*schema.Field) {
 	return links
 }
 
-// whyUnmoved is the error of a child whose row came back without the foreign key that was set.
+// whyUnmoved is the error of a child whose row was returned without the foreign key that was set.
 func (j *judge) whyUnmoved(db *gorm.DB, from []reflect.Value) error {
 	links := slices.DeleteFunc(j.linksOf(db.Statement), func(field *schema.Field) bool {
 		return !j.returning.back && !slices.Contains(j.returning.columns(), field)
@@ -58,7 +58,7 @@ func (j *judge) whyUnmoved(db *gorm.DB, from []reflect.Value) error {
 			held, _ := field.ValueOf(db.Statement.Context, j.rows[i].Struct)
 			at = append(at, clause.Eq{Column: clause.Column{Table: clause.CurrentTable, Name: field.DBName}, Value: held})
 		}
-		found, err := Rows(db, j.model, slices.Clone(j.model.Schema.PrimaryFieldDBNames), true, false, at...) // the server may spell them otherwise
+		found, err := Rows(db, j.model, slices.Clone(j.model.Schema.PrimaryFieldDBNames), true, false, at...) // the server may spell them differently
 		switch {
 		case err != nil:
 			all = append(all, err)
@@ -69,7 +69,7 @@ func (j *judge) whyUnmoved(db *gorm.DB, from []reflect.Value) error {
 	return joined(all)
 }
 
-// hasLinks reports whether the row holds what the child does.
+// hasLinks reports whether the row has the same foreign keys as the child.
 func (j *judge) hasLinks(db *gorm.DB, links []*schema.Field, row, child reflect.Value) bool {
 	return !slices.ContainsFunc(links, func(field *schema.Field) bool {
 		stored, _ := field.ValueOf(db.Statement.Context, row)

@@ -11,8 +11,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// unreadCondition is the error of a struct among the conditions that counts as not read: GORM takes its version for one of them, and no row has
-// that, so the statement would find none, without a word.
+// unreadCondition is the error of a struct among the conditions that counts as not read. GORM uses its version as a condition, and no row has that
+// version, so the statement would silently find no row.
 func unreadCondition(stmt *gorm.Statement, m *model.Model) error {
 	_, conditions := statement.Conditions(stmt)
 	if m == nil || m.Column == nil || !asksUnread(m, conditions) {

@@ -12,10 +12,10 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// A child with a key that was not read may be new, or stand for a row. If the row that comes back has the version of new rows, it may be
-// another's all the same. Only a child that has all columns of its row, or that was inserted, gets the version.
+// A child with a key that was not read may be new, or stand for a row. If the returned row has the version of new rows, it can still be another's.
+// Only a child that has all columns of its row, or that was inserted, gets the version.
 
-// mirrorsRow reports whether a child has the columns of the row that came back, as far as the columns keep them.
+// mirrorsRow reports whether a child has the columns of the returned row, as far as columns keep values exactly.
 func (w *Write) mirrorsRow(stmt *gorm.Statement, from, child reflect.Value) bool {
 	for _, field := range w.model.Schema.FieldsByDBName {
 		if !field.Readable || !field.Updatable || field == w.version.Field || reading.SameIn(field, from, child) {
@@ -30,8 +30,8 @@ func (w *Write) mirrorsRow(stmt *gorm.Statement, from, child reflect.Value) bool
 	return true
 }
 
-// settleUnsure gives children the version of their rows that do not mirror them, but that the statement has inserted: the server stores a
-// date without its time, and a number to the scale of its column. It asks the server, which knows that nobody has updated or locked such a row.
+// settleUnsure gives children the version of their rows if they do not mirror them, but the statement has inserted them: the server stores a date
+// without its time, and a number at the scale of its column. It asks the server, which knows that nobody has updated or locked such a row.
 func (w *Write) settleUnsure(db *gorm.DB, from []reflect.Value) error {
 	stmt, v := db.Statement, &w.version
 	unsure := map[string]int{}

@@ -59,7 +59,7 @@ func (w *Write) refuseSaveOfMap(stmt *gorm.Statement) error {
 	return fmt.Errorf("gormlock: %s: Save of a map stores it even if the conditions of Where do not hold: use Updates", w.model.Schema.Name)
 }
 
-// AfterUpdate compares what was written with what should be, before associations are saved.
+// AfterUpdate compares what was written with what should have been written, before associations are saved.
 func AfterUpdate(db *gorm.DB) {
 	refuseRenewed(db, true)
 	shared.Part(db)
@@ -77,16 +77,14 @@ func AfterUpdate(db *gorm.DB) {
 	children.NoticeMoved(db)
 }
 
-// refuseNothing fails an update that sets nothing. GORM sends no statement for it, so its condition on the row would not
-// be checked.
+// refuseNothing fails an update that sets nothing. GORM sends no statement for it, so its condition on the row would not be checked.
 func refuseNothing(db *gorm.DB) {
 	if db.Error == nil && db.Statement.SQL.Len() == 0 && asked.Of(db.Statement).Compares() {
 		fault.Add(db, fmt.Errorf("gormlock: update %s: nothing is set, so ExpectVersion, IfUnchanged and IfMatch compare nothing: use Touch or VerifyVersion", statement.TableName(db.Statement)))
 	}
 }
 
-// SetsNothing reports whether an update with this SET writes no row: GORM sends no statement for it, or it names only the
-// version.
+// SetsNothing reports whether an update with this SET writes no row: GORM sends no statement for it, or it only names the version.
 func SetsNothing(stmt *gorm.Statement, set clause.Set) bool {
 	w := writeOf(stmt)
 	if w == nil || !w.version.is() || len(set) == 0 {
@@ -96,7 +94,7 @@ func SetsNothing(stmt *gorm.Statement, set clause.Set) bool {
 	return !others && !w.version.forced && !w.where.mustWrite
 }
 
-// BeforeDelete decides which version each row must have. A soft delete is an update inside: its version moves.
+// BeforeDelete decides which version each row must have. A soft delete is really an update, so its version moves.
 func BeforeDelete(db *gorm.DB) {
 	refuseRenewed(db, false)
 	w := writeOf(db.Statement)
@@ -140,7 +138,7 @@ func BeforeCreate(db *gorm.DB) {
 	w.arm(db.Statement)
 }
 
-// AfterCreate brings versions into memory, and compares the rows of an upsert.
+// AfterCreate puts versions into the structs, and compares the rows of an upsert.
 func AfterCreate(db *gorm.DB) {
 	refuseRenewed(db, true)
 	shared.Part(db)

@@ -14,58 +14,58 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// upsert says how a create treats rows that exist already.
+// upsert says how a create treats existing rows.
 type upsert struct {
 	standing
 	met
 	rows  []upsertRow
-	keyed [][]any        // the keys of its structs, if others have none and may only insert: see insertNew
-	had   *clause.Clause // what the caller asked for, if all may only insert
-	held  []heldField    // what structs hold in place of which GORM would store something else
-	sent  []sentCell     // the version and the key of each struct, in the values that are sent
+	keyed [][]any        // the keys of its structs, if others have none and may only be inserted: see insertNew
+	had   *clause.Clause // the caller's clause, if all structs may only be inserted
+	held  []heldField    // values of structs instead of which GORM would store other values
+	sent  []sentCell     // the version and the key of each struct among the sent values
 }
 
-// standing is what the structs of an upsert stand for.
+// standing says what the structs of an upsert stand for.
 type standing struct {
 	strict bool // Save of a slice, or associations saved whole: a struct with a key stands for a row that was read
-	saves  bool // strict, whether versions are ignored or not
-	child  bool // made by GORM to save an association
-	exist  bool // strict, but for versions, which are ignored: the row of a struct that was read must be there
+	saves  bool // as strict, whether or not versions are ignored
+	child  bool // GORM made it to save an association
+	exist  bool // as strict, but versions are ignored: the row of a struct that was read must exist
 }
 
-// met is what an upsert does to rows that it meets.
+// met says what an upsert does to rows that it meets.
 type met struct {
 	updates    bool // it updates them
 	links      bool // only the foreign keys of children are set
-	whole      bool // all columns are, without their names
+	whole      bool // all columns are set, without their names
 	skips      bool // it leaves them alone
-	skipsByKey bool // those that it meets by their keys, and no others
-	unclear    bool // structs without a key may meet one all the same, by other columns
+	skipsByKey bool // it skips those that it meets by key, and no others
+	unclear    bool // structs without a key can still meet a row by other columns
 }
 
-// upsertRow is the part of an upsert that belongs to one struct.
+// upsertRow is the part of an upsert for one struct.
 type upsertRow struct {
-	loaded   bool          // it stands for a row that it was read from
-	unread   bool          // it stands for a row, and was not read from it
-	moves    bool          // it is a child that comes from another parent, or from none
-	apart    bool          // it is a child, and proposes a version that only an INSERT can have stored
-	found    reflect.Value // the row that was found in its place, and left alone, where the server returns such
-	guessed  bool          // it had no key, and has the one that GORM has worked out
-	exists   bool          // it was read from its row, whatever the row's version is now
-	mayBeNew bool          // although it counts as loaded, because its version is that of a new row
-	stands   bool          // its row gets what it holds, if there is one
-	finds    bool          // it may find a row
-	unsure   bool          // it is a child that was not read, and has the key of a row or a new one
+	loaded   bool          // the struct stands for a row from which it was read
+	unread   bool          // the struct stands for a row from which it was not read
+	moves    bool          // the struct is a child that comes from another parent, or from none
+	apart    bool          // the struct is a child, and proposes a version that only an INSERT can have stored
+	found    reflect.Value // the row that was found instead of it, and skipped, if the server returns such rows
+	guessed  bool          // the struct had no key, and has the one that GORM has computed
+	exists   bool          // the struct was read from its row, whatever the row's version is now
+	mayBeNew bool          // the struct may be new although it counts as loaded, because its version is that of a new row
+	stands   bool          // the row, if it exists, gets what the struct holds
+	finds    bool          // the struct may find a row
+	unsure   bool          // the struct is a child that was not read, and its key is a row's or new
 }
 
-// upsertOf says how the create is made. In a Save of a slice, and in associations that are saved whole, structs stand for
-// loaded rows. In other creates they do not.
+// upsertOf says how the create is made. In a Save of a slice, and in associations that are saved whole, structs stand for loaded rows. In other
+// creates they do not.
 func upsertOf(stmt *gorm.Statement) *upsert {
 	_, tracked := stmt.Settings.Load("gorm:update_track_time")
 	return &upsert{standing: standing{strict: tracked, saves: tracked, child: statement.IsAssociation(stmt)}}
 }
 
-// refuseWithoutKeys does what sortStructs does of it, for structs that have a fence and no version.
+// refuseWithoutKeys makes the check of sortStructs for structs with a fence and no version.
 func (p *plan) refuseWithoutKeys(stmt *gorm.Statement) (err error) {
 	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
 		if row.Type() != p.model.Schema.ModelType || err != nil {
@@ -78,8 +78,8 @@ func (p *plan) refuseWithoutKeys(stmt *gorm.Statement) (err error) {
 	return err
 }
 
-// refuseWithoutKey refuses an INSERT for a struct with a key that leaves the key out: it would make another row, or find one by the
-// key that the database gives.
+// refuseWithoutKey refuses an INSERT of a struct with a key if the INSERT leaves the key out: it would make another row, or find one by the key
+// that the database gives.
 func (p *plan) refuseWithoutKey(stmt *gorm.Statement, key []any) error {
 	chosen := statement.ChosenFor(stmt, true)
 	for _, field := range p.model.Schema.PrimaryFields {
@@ -95,7 +95,7 @@ func (p *plan) refuseWithoutKey(stmt *gorm.Statement, key []any) error {
 	return nil
 }
 
-// keyIsNew reports whether the struct had no key before its hooks, and before what it belongs to was stored: so it was not read.
+// keyIsNew reports whether the struct had no key before its hooks, and before its belongs-to was stored: then it was not read.
 func (p *plan) keyIsNew(stmt *gorm.Statement, i int) bool {
 	was := p.memory.Was(i)
 	if !was.IsValid() || stmt.SkipHooks {
@@ -107,7 +107,7 @@ func (p *plan) keyIsNew(stmt *gorm.Statement, i int) bool {
 
 // isOnKey reports whether existing rows are found by their primary key.
 func (p *plan) isOnKey(conflict clause.OnConflict) bool {
-	if len(conflict.Columns) == 0 { // PostgreSQL names the constraint of the key so, if nobody does
+	if len(conflict.Columns) == 0 { // this is PostgreSQL's default name for the constraint of the key
 		return conflict.OnConstraint == "" || conflict.OnConstraint == p.model.Schema.Table+"_pkey"
 	}
 	return !slices.ContainsFunc(conflict.Columns, func(c clause.Column) bool {
@@ -144,8 +144,8 @@ func (p *plan) keysOf(structs []int) [][]any {
 	return keys
 }
 
-// refuseIgnore refuses a create that skips rows without an error: its structs would count as stored, and the next save of
-// one would overwrite the existing row. One that replaces rows compares nothing.
+// refuseIgnore refuses a create that silently skips rows: its structs would count as stored, and the next save of one would overwrite the existing
+// row. It also refuses a create that replaces rows, because that compares nothing.
 func (p *plan) refuseIgnore(stmt *gorm.Statement) error {
 	insert, _ := stmt.Clauses["INSERT"].Expression.(clause.Insert)
 	switch modifier := strings.ToUpper(insert.Modifier); {
@@ -157,8 +157,7 @@ func (p *plan) refuseIgnore(stmt *gorm.Statement) error {
 	return fmt.Errorf("gormlock: %s: INSERT IGNORE does not say which rows it left out: use clause.OnConflict{DoNothing: true}", p.model.Schema.Name)
 }
 
-// fitsUpsert refuses what an upsert of a guarded row cannot express on this server: the driver would leave it out without
-// an error.
+// fitsUpsert refuses what an upsert of a guarded row cannot express on this server: the driver would silently leave it out.
 func (p *plan) fitsUpsert(stmt *gorm.Statement, conflict clause.OnConflict) error {
 	if !dialect.Of(stmt.DB).IsMySQL() || conflict.DoNothing {
 		return nil
@@ -178,7 +177,7 @@ func (p *plan) fitsUpsert(stmt *gorm.Statement, conflict clause.OnConflict) erro
 		p.model.Schema.Name, what, dialect.Of(stmt.DB))
 }
 
-// conflictFields are the columns by which an upsert finds rows. There are none if they are not columns of the model.
+// conflictFields are the columns by which an upsert finds rows, or none if they are not columns of the model.
 func (p *plan) conflictFields(stmt *gorm.Statement) []*schema.Field {
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	var fields []*schema.Field
@@ -195,7 +194,7 @@ func (p *plan) conflictFields(stmt *gorm.Statement) []*schema.Field {
 	return fields
 }
 
-// conflicting is by what the rows of an upsert are found: columns, and for each row their values.
+// conflicting says by what the rows of an upsert are found: columns, and their values for each row.
 func (p *plan) conflicting(stmt *gorm.Statement, fields []*schema.Field) (columns any, values []any) {
 	names := make([]clause.Column, len(fields))
 	for i, field := range fields {

@@ -14,10 +14,10 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// A row that comes back at the version which its struct proposed was inserted. A trigger before an insert may have given it another one. Where
+// A row that is returned at the version that its struct proposed was inserted. But a trigger before an insert may have given it another version. If
 // there is such a trigger, the server is asked which rows it has inserted.
 
-// storedAll says which rows an upsert inserted though their structs were read from rows: others have deleted those.
+// storedAll says which rows an upsert inserted although their structs were read from rows: others have deleted those.
 func (j *judge) storedAll(db *gorm.DB, from []reflect.Value) (map[int]bool, error) {
 	u := j.upsert
 	anew, unclear, stays := map[int]bool{}, map[string]int{}, false
@@ -58,13 +58,13 @@ func (j *judge) storedAll(db *gorm.DB, from []reflect.Value) (map[int]bool, erro
 	return anew, err
 }
 
-// mayStayIn reports whether a row that comes back with the proposed version may have been updated all the same, and the server can be asked.
+// mayStayIn reports whether a row that is returned with the proposed version may still have been updated, and the server can be asked.
 func (j *judge) mayStayIn(db *gorm.DB) bool {
 	return statement.IsPostgres(db) && j.version.mayStay(db.Statement, &j.draft) && journal.HasXmin(db.Statement)
 }
 
-// isUnclear reports whether a row at this version may have been inserted. It was not if the version is what the upsert makes of that of the
-// struct. The row of a child that stays may have any version. Of those MariaDB and MySQL say no more.
+// isUnclear reports whether a row at this version may have been inserted. It was not if the version is the one that the upsert computes from the
+// struct's. The row of a child that stays may have any version. MariaDB and MySQL say no more about these.
 func (j *judge) isUnclear(db *gorm.DB, i int, now column.Value) bool {
 	row, r, links := &j.rows[i], &j.upsert.rows[i], j.upsert.links
 	if !statement.IsPostgres(db) {
@@ -73,10 +73,10 @@ func (j *judge) isUnclear(db *gorm.DB, i int, now column.Value) bool {
 	return links && !r.moves || !j.isBump(row, now) || j.version.IsInteger() && now.N == 1 // a trigger may well give 1 to new rows
 }
 
-// isInserted holds of a row that its transaction has inserted, and has not updated since: what ON CONFLICT updates it locks first.
+// isInserted is true for a row that its transaction has inserted and not updated since: ON CONFLICT locks a row before it updates it.
 var isInserted = clause.Expr{SQL: "xmax::text = '0'"}
 
-// isBump reports whether an upsert makes this version of the one that the struct holds.
+// isBump reports whether an upsert computes this version from the one that the struct holds.
 func (j *judge) isBump(row *Row, now column.Value) bool {
 	v := &j.version
 	if v.IsTemporal() {
@@ -85,7 +85,7 @@ func (j *judge) isBump(row *Row, now column.Value) bool {
 	return !now.Null && now.N == max(row.Expected.N, v.Initial)+1
 }
 
-// changesInserts reports whether rows of the statement's table, or of those below it, have a trigger before they are inserted.
+// changesInserts reports whether rows of the statement's table, or of its partitions and children, have a trigger before they are inserted.
 func changesInserts(stmt *gorm.Statement) bool {
 	table := statement.NameInSQL(stmt)
 	switch d := dialect.Of(stmt.DB); {

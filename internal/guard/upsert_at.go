@@ -12,16 +12,16 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// A trigger before an insert changes what an upsert proposes, even for a row that is then updated. So versions are compared with those that
-// are sent.
+// A trigger before an insert changes what an upsert proposes, even for a row that is then updated. So versions are compared with those that are
+// sent.
 
 // mostVars is how many values a statement can have.
 const mostVars = 65_535
 
-// sentCell is a value of a row of VALUES that conditions name again, by its place: so it is sent once.
+// sentCell is a value of a row of VALUES. Conditions refer to it by its place, so it is sent only once.
 type sentCell struct {
 	value any
-	place int // among all that is sent; 0: it is none of them, or is several
+	place int // among all sent values; 0: it is not a single sent value
 }
 
 // Build writes it.
@@ -38,7 +38,7 @@ func (s *sentCell) Build(to clause.Builder) {
 	}
 }
 
-// noteSent notes where the versions and the keys of structs stand among what an upsert sends. Only PostgreSQL can be told the place.
+// noteSent notes the places of the versions and keys of structs among the values of an upsert. Only PostgreSQL can refer to a place.
 func (b builder) noteSent(values *clause.Values, version int) {
 	d := b.draft
 	if len(d.rows) == 0 || len(d.rows) > len(values.Values) || !d.version.checked && !d.upsert.links || d.upsert.skips || !statement.IsPostgres(b.DB) {
@@ -59,7 +59,7 @@ func (b builder) noteSent(values *clause.Values, version int) {
 	}
 }
 
-// sentBy are the version and the key of a struct among what is sent.
+// sentBy are the version and the key of a struct among the sent values.
 func (b builder) sentBy(i int) []sentCell {
 	n := 1 + len(b.draft.model.Schema.PrimaryFields)
 	if len(b.draft.upsert.sent) < (i+1)*n {
@@ -68,10 +68,10 @@ func (b builder) sentBy(i int) []sentCell {
 	return b.draft.upsert.sent[i*n : (i+1)*n]
 }
 
-// name names a value that was sent already.
+// name refers to a value that was already sent.
 func (s sentCell) name() string { return "$" + strconv.Itoa(s.place) }
 
-// expects is the version that the row of a struct must have. One that must have none may have 0.
+// expects is the version that the row of a struct must have. If it must have none, it may have 0.
 func (v *versionGuard) expects(row *Row) column.Value {
 	if row.Expected.Null {
 		return v.Zero()
@@ -82,8 +82,8 @@ func (v *versionGuard) expects(row *Row) column.Value {
 // proposes is the version that a struct proposes.
 func (v *versionGuard) proposes(row *Row) column.Value { return row.next }
 
-// sendsVersions reports whether the versions of these structs can be sent again. SQLite, where no trigger changes what is proposed, has no need
-// of it, and for MariaDB and MySQL they may be too many.
+// sendsVersions reports whether the versions of these structs can be sent again. SQLite does not need it, because no trigger changes what is
+// proposed. For MariaDB and MySQL they may be too many.
 func (b builder) sendsVersions(structs []int) bool {
 	switch d := dialect.Of(b.DB); {
 	case d.IsSQLite():
@@ -118,13 +118,13 @@ func (b builder) isAt(had string, structs []int, version func(*Row) column.Value
 	b.Text(")")
 }
 
-// versionOf is the structs of an upsert that have one version.
+// versionOf holds the structs of an upsert with one version.
 type versionOf struct {
 	version column.Value
 	structs []int
 }
 
-// versionsOf sorts structs by their versions. A few that do not have the same one stay apart, so their number alone decides the text of the
+// versionsOf groups structs by version. A few structs with different versions stay apart, so that only their number decides the text of the
 // statement, which is prepared once.
 func (d *draft) versionsOf(structs []int, version func(*Row) column.Value) []versionOf {
 	const few = 100
@@ -148,7 +148,7 @@ func (d *draft) versionsOf(structs []int, version func(*Row) column.Value) []ver
 	return groups
 }
 
-// version writes a version, that of a struct.
+// version writes the version of a struct.
 func (b builder) version(i int, version column.Value) {
 	if sent := b.sentBy(i)[0]; sent.place > 0 && version.Equal(b.draft.rows[i].next) {
 		b.Text(sent.name())
@@ -157,8 +157,8 @@ func (b builder) version(i int, version column.Value) {
 	b.Value(b.draft.version.Sent(version))
 }
 
-// writePairs writes that the key and the version of a row are among those of the structs, in two arrays of numbers. It reports whether they are
-// numbers, and there is room for them.
+// writePairs writes that the key and the version of a row are among those of the structs, as two arrays of numbers. It reports false if they are
+// not numbers, or there is no room for them.
 func (b builder) writePairs(had string, structs []int, version func(*Row) column.Value) bool {
 	fields := b.draft.model.Schema.PrimaryFields
 	if !b.draft.version.IsInteger() || !statement.IsPostgres(b.DB) || len(fields) != 1 || len(b.Vars)+2 > mostVars {
@@ -184,7 +184,7 @@ func (b builder) writePairs(had string, structs []int, version func(*Row) column
 	return true
 }
 
-// writeValues writes the same for keys of any types, in a list that the server looks things up in. The first element has no values, but the types.
+// writeValues writes the same for keys of any types, as a list in which the server looks them up. The first element has no values, only the types.
 // It reports whether the keys were sent already.
 func (b builder) writeValues(had string, structs []int, version func(*Row) column.Value) bool {
 	fields := b.draft.model.Schema.PrimaryFields
@@ -247,7 +247,7 @@ func (b builder) keysSent(structs []int) {
 	b.Text(")")
 }
 
-// list writes one thing, or several as a row.
+// list writes one element, or several as a row.
 func (b builder) list(n int, write func(int)) {
 	if n > 1 {
 		b.Text("(")

@@ -9,11 +9,10 @@ import (
 	"github.com/gormlock/gormlock/internal/mark"
 )
 
-// An upsert of MariaDB and MySQL has no condition, so it cannot skip a row that a guard refuses. Instead the first
-// assignment fails the statement, which then writes nothing. Afterwards the reason is looked for.
+// An upsert of MariaDB and MySQL has no condition, so it cannot skip a row that a guard refuses. Instead the first assignment fails the statement,
+// which then writes nothing. Afterwards the reason is determined.
 
-// failWhereRefused puts the conditions of an upsert into the first assignment: later assignments would see the values
-// that it has assigned.
+// failWhereRefused puts the conditions of an upsert into the first assignment, because later assignments would see the new values.
 func (b builder) failWhereRefused(found *clause.OnConflict) {
 	var guarded string
 	switch {
@@ -43,7 +42,7 @@ type guardedAssignment struct {
 	column string
 	value  any
 	where  []clause.Expression
-	meets  []clause.Column // the columns by which rows are to be found: any other unique index finds them too
+	meets  []clause.Column // the columns by which rows should be found: any other unique index finds rows too
 }
 
 // Build writes it.
@@ -72,7 +71,7 @@ func (g guardedAssignment) Build(to clause.Builder) {
 	b.Text(",", own, ")")
 }
 
-// assigned writes what an upsert assigns.
+// assigned writes the value of an upsert's assignment.
 func (b builder) assigned(value any) {
 	if column, is := dialect.Excluded(value); is {
 		b.Text(b.proposed(column))
@@ -81,11 +80,11 @@ func (b builder) assigned(value any) {
 	b.Expression(value)
 }
 
-// OnlyThese is a condition that must hold for each row that an upsert by the primary key updates. On MariaDB and MySQL,
-// whose drivers leave conditions out, the statement fails if it does not hold.
+// OnlyThese is a condition that must hold for each row that an upsert by the primary key updates. On MariaDB and MySQL, whose drivers leave
+// conditions out, the statement fails if it does not hold.
 type OnlyThese struct{ clause.Expression }
 
-// OnlyTheseAnd is the condition beside those of the caller.
+// OnlyTheseAnd is the condition combined with the caller's.
 func OnlyTheseAnd(only clause.Expression, own []clause.Expression) []clause.Expression {
 	return beside(OnlyThese{only}, own)
 }

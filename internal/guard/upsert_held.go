@@ -13,23 +13,23 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// An upsert of GORM stores defaults in place of zeros, even of structs that were read from their rows. It keeps the time of creation
-// and what has a default that only the server knows, and does not name what only updates may write. The row of a struct that
-// stands for one gets what the struct holds instead, as an UPDATE would write it. New rows get what GORM gives them.
+// An upsert of GORM stores defaults in place of zeros, even for structs that were read from their rows. It keeps the time of creation and columns
+// with a default that only the server knows, and leaves out columns that only updates may write. If a struct stands for a row, the row gets what
+// the struct holds instead, as in an UPDATE. New rows get what GORM gives them.
 
-// heldField is a column of which GORM would store something else than a struct holds.
+// heldField is a column for which GORM would store another value than a struct holds.
 type heldField struct {
 	*schema.Field
-	rows []heldValue // by struct; none: it is the time of the update
+	rows []heldValue // by struct; nil: it is the time of the update
 }
 
-// heldValue is what a struct holds, after hooks and before GORM.
+// heldValue is what a struct holds, after hooks and before GORM changes it.
 type heldValue struct {
 	value any
 	zero  bool
 }
 
-// readHeld reads what the structs hold that stand for rows.
+// readHeld reads what structs hold that stand for rows.
 func (p *plan) readHeld(stmt *gorm.Statement, conflict clause.OnConflict) {
 	u := p.upsert
 	if u.skips || u.links {
@@ -57,7 +57,7 @@ func (p *plan) readHeld(stmt *gorm.Statement, conflict clause.OnConflict) {
 	}
 }
 
-// fieldsToHold are the columns which the upsert is to write, and of which GORM stores something else than structs hold.
+// fieldsToHold are the columns that the upsert must write, and for which GORM stores other values than structs hold.
 func (p *plan) fieldsToHold(stmt *gorm.Statement, conflict clause.OnConflict) []*schema.Field {
 	var fields []*schema.Field
 	add := func(field *schema.Field) {
@@ -84,13 +84,13 @@ func (p *plan) fieldsToHold(stmt *gorm.Statement, conflict clause.OnConflict) []
 	return fields
 }
 
-// holds reports whether rows get what structs hold, where GORM would store something else.
+// holds reports whether rows get what structs hold where GORM would store other values.
 func (u *upsert) holds() bool { return u != nil && len(u.held) > 0 }
 
-// isSure reports whether the struct can only update a row: if it inserted one, the statement would be taken back.
+// isSure reports whether the struct can only update a row: if it inserted one, the statement would be undone.
 func (r *upsertRow) isSure() bool { return r.stands && r.loaded && !r.mayBeNew }
 
-// allSure reports whether each struct is so.
+// allSure reports whether isSure holds for each struct.
 func (u *upsert) allSure() bool {
 	return !slices.ContainsFunc(u.rows, func(r upsertRow) bool { return !r.isSure() })
 }
@@ -115,12 +115,12 @@ func (b builder) proposeHeld(values *clause.Values) {
 	}
 }
 
-// proposeHeldIn does so for one struct.
+// proposeHeldIn does the same for one struct.
 func (b builder) proposeHeldIn(cell *any, f heldField, i int) {
 	r, held := &b.draft.upsert.rows[i], f.rows[i]
 	kept, is := (*cell).(clause.Expr)
 	switch {
-	case held.zero && f.AutoCreateTime > 0: // it says nothing of a time that the row has
+	case held.zero && f.AutoCreateTime > 0: // it says nothing about a time that the row has
 	case held.zero && r.isSure():
 		*cell = held.value
 		if place := statement.Place(f.Field, b.draft.rows[i].Struct); place.IsValid() && place.CanSet() {
@@ -139,7 +139,7 @@ func indexOf(columns []clause.Column, name string) int {
 	return slices.IndexFunc(columns, func(c clause.Column) bool { return c.Name == name })
 }
 
-// updateHeld makes an upsert assign to the rows that it finds what the structs hold.
+// updateHeld makes an upsert assign what the structs hold to the rows that it finds.
 func (b builder) updateHeld(found *clause.OnConflict) {
 	if len(b.draft.upsert.held) == 0 {
 		return
@@ -174,15 +174,15 @@ func timeOf(stmt *gorm.Statement, column string) *clause.Assignment {
 	return &times[slices.IndexFunc(times, func(a clause.Assignment) bool { return a.Column.Name == column })]
 }
 
-// heldUpdate is what an upsert assigns to a column of a row that it found.
+// heldUpdate is what an upsert assigns to a column of a found row.
 type heldUpdate struct {
 	heldField
 	draft    *draft
 	proposed bool // the column is in VALUES
-	added    bool // GORM does not assign it: rows that no struct stands for keep what they have
+	added    bool // GORM does not assign it: rows without a struct keep what they have
 }
 
-// value is the proposed value if all rows get that.
+// value is the proposed value if all rows get that one.
 func (u heldUpdate) value() any {
 	if u.proposed {
 		plain := true
@@ -196,16 +196,16 @@ func (u heldUpdate) value() any {
 	return u
 }
 
-// isApart reports whether what the struct holds is not in VALUES, where a new row gets a default.
+// isApart reports whether the struct's value is not in VALUES, where a new row gets a default.
 func (u heldUpdate) isApart(i int) bool {
 	r, held := &u.draft.upsert.rows[i], u.rows[i]
 	return r.stands && !u.isUnsaid(i) && (!u.proposed || held.zero && !r.isSure())
 }
 
-// isUnsaid reports whether the struct says nothing of the time of creation, which is kept then, as GORM does.
+// isUnsaid reports whether the struct has no time of creation. Then the row's is kept, as in GORM.
 func (u heldUpdate) isUnsaid(i int) bool { return u.AutoCreateTime > 0 && u.rows[i].zero }
 
-// keeps reports whether a row that is found for this struct keeps what it has.
+// keeps reports whether a row that is found for this struct keeps its value.
 func (u heldUpdate) keeps(i int) bool {
 	r := &u.draft.upsert.rows[i]
 	return u.added && r.finds && (!r.stands || u.isUnsaid(i))
@@ -241,8 +241,8 @@ func (u heldUpdate) Build(to clause.Builder) {
 	}
 }
 
-// sorted says which structs hold a zero or another value that is not in VALUES, and which ones hold what is proposed if other
-// rows keep what they have.
+// sorted says which structs hold a zero, or another value that is not in VALUES. If other rows keep their values, it also says which structs hold
+// the proposed value.
 func (u heldUpdate) sorted() (zeros, others, proposed []int, keep bool) {
 	keep = u.added && !u.proposed
 	for i, held := range u.rows {

@@ -14,11 +14,11 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// An upsert by the key finds no row for a struct that has none. But after an import or a restore the keys that the database makes may
-// be behind those of the rows. Then it would find a row that nobody named.
+// An upsert by key finds no row for a struct without a key. But after an import or a restore, the database may generate keys that rows already
+// have. Then the upsert would find a row that nobody named.
 
-// insertNew makes structs without a key only insert. If all of them are such, the statement becomes a plain INSERT, which fails on
-// the key as that of one struct does. If it is not known by what the upsert finds rows, it gets a condition on their keys.
+// insertNew lets structs without a key only be inserted. If no struct has a key, the statement becomes a plain INSERT, which fails on the key as
+// the INSERT of one struct does. If it is not known by what the upsert finds rows, it gets a condition on their keys.
 func (d *draft) insertNew(stmt *gorm.Statement) {
 	u := d.upsert
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
@@ -56,7 +56,7 @@ func (d *draft) insertNew(stmt *gorm.Statement) {
 	}
 }
 
-// awaitsKey reports whether the database is to make a part of the struct's key. A zero is a key of those that it does not make.
+// awaitsKey reports whether the database must generate a part of the struct's key. In parts that it does not generate, a zero is a key.
 func (p *plan) awaitsKey(row reflect.Value) bool {
 	return slices.ContainsFunc(p.model.Schema.PrimaryFields, func(field *schema.Field) bool {
 		place := statement.Place(field, row)
@@ -64,7 +64,7 @@ func (p *plan) awaitsKey(row reflect.Value) bool {
 	})
 }
 
-// keyOfMap is the key that a map names. It is not whole if the database is to make a part of it.
+// keyOfMap is the key that a map names. whole is false if the database must generate a part of it.
 func (p *plan) keyOfMap(values map[string]any) (key []any, whole bool) {
 	for _, field := range p.model.Schema.PrimaryFields {
 		value, named := statement.Named(values, field)
@@ -76,14 +76,14 @@ func (p *plan) keyOfMap(values map[string]any) (key []any, whole bool) {
 	return key, true
 }
 
-// restore gives the statement the clause back that insertNew took: the caller may use it for another create.
+// restore restores the clause that insertNew removed, because the caller may use the statement for another create.
 func (u *upsert) restore(stmt *gorm.Statement) {
 	if u != nil && u.had != nil {
 		stmt.Clauses["ON CONFLICT"] = *u.had
 	}
 }
 
-// onlyKeyed is the condition that a row which an upsert found is that of a struct with a key, or was found by something else.
+// onlyKeyed is the condition that a found row belongs to a struct with a key, or was found by other columns.
 type onlyKeyed struct{ draft *draft }
 
 // Build writes it.
@@ -111,7 +111,7 @@ func (o onlyKeyed) Build(to clause.Builder) {
 	b.Text(")")
 }
 
-// isUnclear reports whether the clause does not say by which columns existing rows are found: it names a constraint, or writes SQL.
+// isUnclear reports whether the clause does not say by which columns rows are found: it names a constraint, or contains SQL.
 func (p *plan) isUnclear(conflict clause.OnConflict) bool {
 	return conflict.OnConstraint != "" || slices.ContainsFunc(conflict.Columns, func(c clause.Column) bool { return c.Raw })
 }
@@ -129,8 +129,8 @@ func (w *Write) lacksNew(from []reflect.Value) bool {
 	return false
 }
 
-// mayHaveMet reports whether a struct without a key was not stored because the database may have given it the key of another one: in the
-// statement, structs that have keys are known by them. The caller's own condition may keep rows out too.
+// mayHaveMet reports whether a struct without a key was not stored, perhaps because the database gave it the key of another row. In the statement,
+// structs with keys are recognized by them. The caller's own condition may exclude rows too.
 func (w *Write) mayHaveMet(from []reflect.Value, where bool) bool {
 	if w.returning.back || !w.lacksNew(from) {
 		return false
@@ -149,8 +149,8 @@ func (w *Write) refuseMet(db *gorm.DB, stored int) {
 	w.refuse(db, err)
 }
 
-// whyUnnamed returns the error of what a struct belongs to, or is linked with, if it had no key, was not stored because a row with one of
-// its unique values is there, and is to be referred to: without a foreign key of the table the reference would be to no row.
+// whyUnnamed returns the error of a belongs-to or a linked struct without a key that was not stored because a row with one of its unique values
+// exists. Others refer to it: without a foreign key constraint, the reference would be to no row.
 func (w *Write) whyUnnamed(db *gorm.DB, from []reflect.Value) error {
 	if !w.upsert.child || statement.InLinking() {
 		return nil
@@ -182,8 +182,8 @@ func (w *Write) whyUnnamed(db *gorm.DB, from []reflect.Value) error {
 	return nil
 }
 
-// whyOrphaned returns the error of a struct that was not stored, because a row with one of its unique values is there, and that has
-// children: without a foreign key of the table they would be stored for no row.
+// whyOrphaned returns the error of a struct with children that was not stored because a row with one of its unique values exists: without a foreign
+// key constraint, the children would be stored for no row.
 func (w *Write) whyOrphaned(db *gorm.DB, from []reflect.Value) error {
 	by := referrersOf(db.Statement)
 	if w.upsert.child && by == nil {
@@ -215,7 +215,7 @@ func (w *Write) whyOrphaned(db *gorm.DB, from []reflect.Value) error {
 	return nil
 }
 
-// followed is an association of the struct whose structs GORM stores behind it. It is empty if there is none.
+// followed names an association of the struct whose structs GORM stores after it, or is "".
 func (p *plan) followed(stmt *gorm.Statement, row reflect.Value) string {
 	chosen := statement.ChosenFor(stmt, true)
 	r := &p.model.Schema.Relationships
@@ -228,7 +228,7 @@ func (p *plan) followed(stmt *gorm.Statement, row reflect.Value) string {
 	return ""
 }
 
-// isOfKey reports whether an association refers to the key of the struct that has it, and not to another unique column.
+// isOfKey reports whether an association refers to its owner's key, and not to another unique column.
 func isOfKey(relation *schema.Relationship) bool {
 	return slices.ContainsFunc(relation.References, func(ref *schema.Reference) bool { return ref.OwnPrimaryKey && ref.PrimaryKey.PrimaryKey })
 }

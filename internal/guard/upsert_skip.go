@@ -14,10 +14,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// keepInserted drops the rows that an upsert found and left alone: MariaDB returns them too. The row of a loaded struct was
-// inserted if it has the version that the struct proposed, which only an INSERT can store. The row of any other struct was
-// inserted if it also equals the struct. Otherwise the struct gets the row's key, by which GORM refers to it, and counts as
-// not read.
+// keepInserted drops the rows that an upsert found and skipped: MariaDB returns them too. The row of a loaded struct was inserted if it has the
+// version that the struct proposed, which only an INSERT can store. The row of any other struct was inserted if it also equals the struct.
+// Otherwise the struct gets the row's key, with which GORM refers to it, and counts as not read.
 func (a *answer) keepInserted(db *gorm.DB, from []reflect.Value) {
 	v := &a.version
 	for i, row := range from {
@@ -49,8 +48,8 @@ func (a *answer) isRow(db *gorm.DB, i int, row reflect.Value) bool {
 	return true
 }
 
-// readUpsert reads the rows of an upsert that the server did not return, by the keys of its structs. It reports whether it
-// could: in a transaction the rows are locked.
+// readUpsert reads the rows of an upsert that the server did not return, by the keys of its structs. It reports whether it could. In a transaction
+// the rows are locked.
 func (a *answer) readUpsert(db *gorm.DB) (could bool, err error) {
 	r := a.returning
 	if !r.wanted() || !r.back || statement.Transaction(db.Statement) == nil {
@@ -59,7 +58,7 @@ func (a *answer) readUpsert(db *gorm.DB) (could bool, err error) {
 	var keys [][]any
 	for i := range a.rows {
 		row := &a.rows[i]
-		if row.Key == nil { // by the key that GORM has worked out, which may be another's
+		if row.Key == nil { // it uses the key that GORM has computed, which may be another row's
 			row.Key, _ = statement.KeyOf(db.Statement, a.model.Schema, row.Struct)
 			row.name, a.upsert.rows[i].guessed = statement.KeyName(row.Key), true
 		}
@@ -70,15 +69,15 @@ func (a *answer) readUpsert(db *gorm.DB) (could bool, err error) {
 	return true, a.readInto(db, keys, func(found []reflect.Value) []reflect.Value { return found })
 }
 
-// isUnseen reports whether it is unknown what an upsert did with the struct: GORM has guessed its key, and the row with that
-// key differs from the struct. The struct counts as not read.
+// isUnseen reports whether it is unknown what an upsert did with the struct: GORM has guessed its key, and the row with that key differs from the
+// struct. Then the struct counts as not read.
 func (a *answer) isUnseen(db *gorm.DB, i int, row reflect.Value) bool {
 	return a.upsert.rows[i].guessed &&
 		(!row.IsValid() || !a.version.Read(row).Equal(a.version.Stored(a.rows[i].next)) || !a.isRow(db, i, row))
 }
 
-// skipByKey makes an association that GORM leaves out if it is there be left out by its key alone. What is left out because another row
-// has one of its unique values is not there, and nothing could refer to it: that is the server's error.
+// skipByKey limits the skipping of an existing association to its key. If another row has one of its unique values, the association does not exist,
+// and nothing could refer to it: then the server returns an error.
 func (d *draft) skipByKey(stmt *gorm.Statement, conflict clause.OnConflict) {
 	if len(conflict.Columns) > 0 || conflict.OnConstraint != "" || dialect.Of(stmt.DB).FindsByAnyIndex() || !d.hasKeys(stmt) || statement.InLinking() {
 		return
@@ -95,7 +94,7 @@ func (d *draft) skipByKey(stmt *gorm.Statement, conflict clause.OnConflict) {
 	stmt.Clauses["ON CONFLICT"] = clause.Clause{Name: "ON CONFLICT", Expression: conflict}
 }
 
-// hasUniqueKey reports whether there is a unique index on the key of the model alone. A partitioned table may have none.
+// hasUniqueKey reports whether there is a unique index on the model's key alone. A partitioned table may have none.
 func (p *plan) hasUniqueKey(stmt *gorm.Statement) bool {
 	if !dialect.Of(stmt.DB).IsPostgres() {
 		return true

@@ -13,7 +13,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// sortStructs finds the structs that were read from their rows. These are checked. For the others the version only moves.
+// sortStructs finds the structs that were read from their rows. Their versions are checked. For the others the version only moves.
 func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 	p.expand()
 	p.upsert.rows = make([]upsertRow, len(p.rows))
@@ -27,7 +27,7 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 		if row.Key == nil {
 			continue
 		}
-		if twin, ok := names[row.name]; ok && p.rows[twin].Struct.CanAddr() && (!p.upsert.skips || !statement.InLinking()) { // a link twice is one
+		if twin, ok := names[row.name]; ok && p.rows[twin].Struct.CanAddr() && (!p.upsert.skips || !statement.InLinking()) { // a link that appears twice is one link
 			return fmt.Errorf("gormlock: %s: two elements of one upsert have this key", p.rowName(stmt, row.Key))
 		}
 		names[row.name] = i
@@ -39,7 +39,7 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 	return nil
 }
 
-// holdVersion notes the version that a struct holds, and what a row of it would begin with.
+// holdVersion notes the version that a struct holds, and the first version of a new row.
 func (p *plan) holdVersion(stmt *gorm.Statement, i int) error {
 	v, row, now := &p.version, &p.rows[i], stmt.NowFunc()
 	row.held = p.heldByCaller(stmt, i)
@@ -56,14 +56,14 @@ func (p *plan) holdVersion(stmt *gorm.Statement, i int) error {
 	return nil
 }
 
-// holdKey notes the key of the row that a struct stands for. It refuses a struct that may find its row, and was not read from it.
+// holdKey notes the key of the row that a struct stands for. It refuses a struct that may find its row but was not read from it.
 func (p *plan) holdKey(stmt *gorm.Statement, row *Row, onKey bool) error {
 	v, u := &p.version, p.upsert
 	key := p.keyOfRow(stmt, row)
 	switch {
 	case p.intent.Ignores():
 	case v.IsUnread(row.held) && !u.skips && !u.child:
-		return p.missing(stmt, key, nil) // without a key too: it may find its row by another column
+		return p.missing(stmt, key, nil) // even without a key, because it may find its row by another column
 	case key == nil && !v.Unset(row.held) && !p.intent.Preserves() && u.meetsOthers(stmt, onKey):
 		return p.withoutKey()
 	}
@@ -73,13 +73,13 @@ func (p *plan) holdKey(stmt *gorm.Statement, row *Row, onKey bool) error {
 	return nil
 }
 
-// meetsOthers reports whether a struct without a key may update a row, which it meets by another column.
+// meetsOthers reports whether a struct without a key may update a row that it meets by another column.
 func (u *upsert) meetsOthers(stmt *gorm.Statement, onKey bool) bool {
 	return u.updates && !u.child && (!onKey || !u.saves && dialect.Of(stmt.DB).FindsByAnyIndex())
 }
 
-// keyOfRow is the key of the row that a struct stands for, nil if it may be a new one, whose key the server makes. A key of nothing but zeros
-// is that of a row if the struct was read.
+// keyOfRow is the key of the row that a struct stands for. It is nil if the row may be new, with a key that the server makes. A key of zeros only
+// is a row's key if the struct was read.
 func (p *plan) keyOfRow(stmt *gorm.Statement, row *Row) (key []any) {
 	v, s := &p.version, p.model.Schema
 	key, _ = statement.KeyOf(stmt, s, row.Struct)
@@ -106,11 +106,11 @@ func (p *plan) sortStruct(stmt *gorm.Statement, i int, onKey bool) {
 	r.moves = u.links && came
 	r.mayBeNew = isNew || unset && !u.strict && (!u.links || fromNone)
 	r.exists = u.exist && read && !unset && !r.loaded
-	// A hook, or what it belongs to, may have made the key of a row that is there. Only PostgreSQL can be asked.
+	// A hook, or its belongs-to, may have set the key of an existing row. Only PostgreSQL can be asked.
 	r.unsure = !r.loaded && u.links && (statement.IsPostgres(stmt.DB) || !isNew)
 }
 
-// keepsKey refuses a statement in which the struct's row would have, or be found by, another key.
+// keepsKey refuses a statement in which the struct's row would get another key, or be found by one.
 func (p *plan) keepsKey(stmt *gorm.Statement, i int, onKey bool) error {
 	u, s, row, r := p.upsert, p.model.Schema, &p.rows[i], &p.upsert.rows[i]
 	if (r.loaded || u.saves || u.updates && onKey) && !p.keyIsNew(stmt, i) {
@@ -124,7 +124,7 @@ func (p *plan) keepsKey(stmt *gorm.Statement, i int, onKey bool) error {
 	return nil
 }
 
-// propose chooses the version that the INSERT has for a struct which was read: the server compares it with that of the row.
+// propose chooses the version of a struct that was read for the INSERT: the server compares it with the row's version.
 func (p *plan) propose(stmt *gorm.Statement, i int) error {
 	v, u, row, r := &p.version, p.upsert, &p.rows[i], &p.upsert.rows[i]
 	if !r.loaded {

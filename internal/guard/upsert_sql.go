@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// conflict makes an upsert update the rows that it finds only at the expected version, and moves the version.
+// conflict makes an upsert update found rows only at the expected version, and moves the version.
 func (v *versionGuard) conflict(b builder, found *clause.OnConflict) {
 	name := v.Field.DBName
 	set := slices.DeleteFunc(slices.Clone(found.DoUpdates), func(a clause.Assignment) bool { return a.Column.Name == name })
@@ -23,7 +23,7 @@ func (v *versionGuard) conflict(b builder, found *clause.OnConflict) {
 	}
 }
 
-// beside writes the caller's conditions so that one of ours holds too, even if there is an OR among them.
+// beside combines the caller's conditions with ours so that ours must hold too, even if there is an OR among them.
 func beside(ours clause.Expression, own []clause.Expression) []clause.Expression {
 	if len(own) == 0 {
 		return []clause.Expression{ours}
@@ -31,8 +31,8 @@ func beside(ours clause.Expression, own []clause.Expression) []clause.Expression
 	return []clause.Expression{ours, mark.Brackets(own)}
 }
 
-// upsertBump is the new version of a row that an upsert found. It always differs from the proposed version, so a row that
-// comes back with the proposed version was inserted.
+// upsertBump is the new version of a row that an upsert found. It always differs from the proposed version, so a row that is returned with the
+// proposed version was inserted.
 type upsertBump struct {
 	draft *draft
 	set   clause.Set
@@ -87,7 +87,7 @@ func (b builder) proposes(had string, apart []int) {
 	}
 }
 
-// compareLinks writes the condition that the row has each foreign key that is set.
+// compareLinks writes the condition that the row has each of the foreign keys that are set.
 func (b builder) compareLinks(set clause.Set) {
 	b.Text("(")
 	for i, assignment := range set {
@@ -110,7 +110,7 @@ func (b builder) proposed(column string) string {
 	return dialect.Of(b.DB).Proposed(b.Quote(column))
 }
 
-// upsertGuard is the condition on a row that an upsert found. It depends on the struct that stands for the row in the batch.
+// upsertGuard is the condition on a row that an upsert found. It depends on the struct in the batch that stands for the row.
 type upsertGuard struct {
 	draft *draft
 	set   clause.Set
@@ -169,7 +169,7 @@ func (g upsertGuard) Build(to clause.Builder) {
 	}
 }
 
-// current is the version that the row has, with a number in place of NULL.
+// current is the version that the row has, with a number instead of NULL.
 func (g upsertGuard) current(b builder) string {
 	name := g.draft.model.In(b.Statement).Held
 	if g.draft.version.IsInteger() {
@@ -178,7 +178,7 @@ func (g upsertGuard) current(b builder) string {
 	return name
 }
 
-// matches says that the row is the one meant, at the version expected.
+// matches writes that the row is the intended one, at the expected version.
 func (g upsertGuard) matches(b builder, rows []int, apart bool) {
 	b.Text("(")
 	defer b.Text(")")
@@ -196,7 +196,7 @@ func (g upsertGuard) matches(b builder, rows []int, apart bool) {
 	}
 }
 
-// linksOr allows writing a row whose foreign keys are right already, or which matches.
+// linksOr allows writing a row that already has the right foreign keys, or that matches.
 func (g upsertGuard) linksOr(b builder, rows []int, apart bool) {
 	b.Text("(")
 	b.compareLinks(g.set)
@@ -205,7 +205,7 @@ func (g upsertGuard) linksOr(b builder, rows []int, apart bool) {
 	b.Text(")")
 }
 
-// back is the version from which [column.Version.Apart] made the one that is proposed.
+// back is the version from which [column.Version.Apart] computed the proposed one.
 func (v *versionGuard) back(b builder, proposed string) string {
 	speaks := dialect.Of(b.DB)
 	if v.IsTemporal() {

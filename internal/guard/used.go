@@ -14,26 +14,26 @@ import (
 	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
-// used is what a statement leaves in its chain: the next one that the chain makes carries on with it. The tx of db.Connection is such a chain,
-// though it does not look like one. Everywhere else the caller has made the chain himself, and knows what he gave to it.
+// used is what a statement leaves in its chain: the next statement of the chain carries on with it. The tx of db.Connection is such a chain,
+// although it does not look like one. Everywhere else the caller has made the chain, and knows what it has.
 type used struct {
 	of       *schema.Schema // the model
 	model    any            // the struct, or the structs, that GORM took for the model
 	own      int32          // how many conditions there were when the statement began
-	all      int32          // and at its end, with those that GORM added: the key of a struct
+	all      int32          // and at its end, including the ones that GORM added: the key of a struct
 	keyed    bool           // it wrote structs by their keys
 	created  bool
 	cleared  bool      // it emptied the foreign keys of structs, for Association(…).Clear
 	leftover *leftover // on a single connection
 }
 
-// UsedClause is the name under which a statement on a single connection carries it. Elsewhere its Write does.
+// UsedClause is the clause with which a statement on a single connection carries it. Elsewhere its Write does.
 const UsedClause = "gormlock:used"
 
-// Build makes a used fit into a statement's clauses. It writes nothing.
+// Build lets used be one of a statement's clauses. It writes nothing.
 func (*used) Build(clause.Builder) {}
 
-// usedBefore is what the statement before this one has left, in the same chain.
+// usedBefore is what the previous statement in the same chain has left.
 func usedBefore(stmt *gorm.Statement) used {
 	var before used
 	if u, _ := stmt.Clauses[UsedClause].Expression.(*used); u != nil {
@@ -47,7 +47,7 @@ func usedBefore(stmt *gorm.Statement) used {
 	return before
 }
 
-// beginUse notes a statement that begins on a single connection, and returns what the one before has left.
+// beginUse notes that a statement begins on a single connection, and returns what the previous one has left.
 func beginUse(stmt *gorm.Statement) (before used) {
 	whereabouts.ShowHidden(stmt)
 	before = usedBefore(stmt)
@@ -70,7 +70,7 @@ func endUse(stmt *gorm.Statement) {
 // BeginRead notes a query that begins.
 func BeginRead(db *gorm.DB) { beginUse(db.Statement) }
 
-// EndRead notes that one ends.
+// EndRead notes that a query ends.
 func EndRead(db *gorm.DB) { endUse(db.Statement) }
 
 func (u *used) end(stmt *gorm.Statement, w *Write) {
@@ -81,16 +81,16 @@ func (u *used) end(stmt *gorm.Statement, w *Write) {
 	}
 }
 
-// conditionsOf counts the conditions of a statement, without the one that keeps deleted rows out.
+// conditionsOf counts the conditions of a statement, except the one that excludes deleted rows.
 func conditionsOf(stmt *gorm.Statement) int32 {
 	_, where := statement.Conditions(stmt)
 	if _, soft := stmt.Clauses["soft_delete_enabled"]; soft && len(where) > 0 {
-		return int32(len(where) - 1) //nolint:gosec // nobody has so many
+		return int32(len(where) - 1) //nolint:gosec // nobody has that many
 	}
-	return int32(len(where)) //nolint:gosec // nobody has so many
+	return int32(len(where)) //nolint:gosec // nobody has that many
 }
 
-// refuseLeft refuses a write that the statement before, in the same chain, would make another one than its caller has said.
+// refuseLeft refuses a write that the previous statement in the same chain would change into another one than its caller asked for.
 func (w *Write) refuseLeft(db *gorm.DB, before used) {
 	if db.Error != nil {
 		return
@@ -108,11 +108,11 @@ func (w *Write) refuseLeft(db *gorm.DB, before used) {
 	}
 }
 
-// leftBy is what the statement before has left that would do so. Conditions that a caller adds to others, he may mean to, but not to those of a
-// write. What is written by a key may be under them too, but then it must find its row.
+// leftBy names what the previous statement has left that would change the write. If a caller adds conditions to other conditions, that may be
+// meant, but not if they come from a write. A write by key may be under such conditions too, but then it must find its row.
 func (w *Write) leftBy(stmt *gorm.Statement, before used) string {
 	if w.op == OpUpdate && !statement.IsSame(stmt.Dest, stmt.Model) && w.isOfAnother(stmt) && (statement.IsSame(stmt.Model, before.model) || statement.InSave()) {
-		return "the struct" // an association has left it in the chain too, and nothing tells of that
+		return "the struct" // an association has left it in the chain too, and nothing shows that
 	}
 	if before.all == 0 && before.model == nil && before.leftover == nil || w.op == OpCreate {
 		return ""
@@ -129,7 +129,7 @@ func (w *Write) leftBy(stmt *gorm.Statement, before used) string {
 	return ""
 }
 
-// isOfAnother reports whether an update is given a struct with another key than the one that it writes has.
+// isOfAnother reports whether an update is given a struct with another key than the struct that it writes.
 func (w *Write) isOfAnother(stmt *gorm.Statement) bool {
 	given := reflect.Indirect(reflect.ValueOf(stmt.Dest))
 	if given.Kind() != reflect.Struct || given.Type() != w.model.Schema.ModelType || w.memory.Count != 1 {
@@ -150,7 +150,7 @@ func (w *Write) hasKeyIn(stmt *gorm.Statement, value any) (found bool) {
 	return found
 }
 
-// LeftConditions is the error of a claim under the conditions of the statement before it, or around it, which would find fewer rows, or none.
+// LeftConditions is the error of a claim under the conditions of the previous or the surrounding statement. It would find fewer rows, or none.
 func LeftConditions(stmt *gorm.Statement) error {
 	around := writeOf(stmt)
 	switch {
@@ -166,6 +166,6 @@ func errLeft(what string) error {
 	return fmt.Errorf("gormlock: nothing was executed: %s of the statement before this one would be part of it: %s", what, newChain)
 }
 
-// newChain is the cure of what goes wrong in a chain that is used again.
+// newChain is the cure for errors of a chain that is used again.
 const newChain = "a chain that was used before keeps what it was given, so begin each statement from a chain, as the db of db.Connection is one, with " +
 	"Session(&gorm.Session{NewDB: true}), or make db.Where(…).Session(&gorm.Session{}) of what many statements have"

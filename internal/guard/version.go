@@ -21,20 +21,19 @@ import (
 type versionGuard struct {
 	*column.Version // nil: the model has none
 
-	checked bool         // a row is written only at the version expected
+	checked bool         // a row is only written at the expected version
 	given   bool         // the caller named that version
 	forced  bool         // the version moves even if nothing else is SET
 	exact   bool         // no expected version is 0 or NULL
-	choice  *choice      // the caller named others than one; nil: each row must be at the version expected of it
-	later   column.Value // what a temporal version becomes
+	choice  *choice      // the caller named several versions; nil: each row must be at its expected version
+	later   column.Value // the new version, if versions are times
 }
 
 func (v *versionGuard) is() bool { return v.Version != nil }
 
 func (v *versionGuard) owns(column string) bool { return column == v.Field.DBName }
 
-// assign writes the new version. A version that does not move is written only if nothing else is, because an
-// UPDATE must assign something.
+// assign writes the new version. A version that does not move is only written if nothing else is, because an UPDATE must assign something.
 func (v *versionGuard) assign(b builder, written bool) bool {
 	if v.IsSystem() || !b.draft.built.bumps && written {
 		return written
@@ -59,7 +58,7 @@ func (v *versionGuard) assign(b builder, written bool) bool {
 	return true
 }
 
-// writeLater writes the new time of a temporal version: the time of this statement, but always later than the one it had.
+// writeLater writes the new time of a temporal version: the time of this statement, but always later than the old one.
 func (v *versionGuard) writeLater(b builder, had string) {
 	speaks := dialect.Of(b.DB)
 	if v.exact || speaks.IsSQLite() {
@@ -92,7 +91,7 @@ func (v *versionGuard) holdOne(b builder, expected column.Value) {
 	case v.IsUnread(expected):
 		b.Text("1=0") // a row may be at that number
 	case v.IsSystem() && expected.N == 0:
-		b.Text(name, " IS NULL") // no row: what was not read cannot be fresh
+		b.Text(name, " IS NULL") // this finds no row: a struct that was not read cannot be up to date
 	case v.IsTemporal() && (expected.Null || expected.Time().IsZero()), expected.Null && v.ZeroIsLoaded():
 		b.Text(name, " IS NULL")
 	case v.IsInteger() && expected.N == 0 && (v.IsBare() || !v.ZeroIsLoaded()):
@@ -104,7 +103,7 @@ func (v *versionGuard) holdOne(b builder, expected column.Value) {
 	}
 }
 
-// writeValue writes a version that a row can have as it is.
+// writeValue writes a version that a row can have, as it is.
 func (v *versionGuard) writeValue(b builder, version column.Value) {
 	switch {
 	case v.IsSystem():
@@ -112,14 +111,14 @@ func (v *versionGuard) writeValue(b builder, version column.Value) {
 		b.Text("::xid")
 	case v.given && v.IsInteger() && version.N > math.MaxInt16 && statement.IsPostgres(b.DB):
 		b.Value(version.N)
-		b.Text("::bigint") // whatever the caller named: the column may be narrower than its field
+		b.Text("::bigint") // whatever number the caller named: the column may be narrower than its field
 	default:
 		b.Value(v.Sent(version))
 	}
 }
 
-// holdAll writes which version each row of a batch must have: one version if all have the same, arrays of keys and versions
-// if both are integers, otherwise the keys of each version.
+// holdAll writes which version each row of a batch must have: one version if all have the same; arrays of keys and versions if both are integers;
+// otherwise the keys for each version.
 func (v *versionGuard) holdAll(b builder) {
 	rows := b.draft.rows
 	first, same := rows[0].Expected, true
@@ -174,7 +173,7 @@ func (v *versionGuard) holdArrays(b builder) bool {
 	return true
 }
 
-// versionGroup is the rows of a batch that have one version.
+// versionGroup holds the rows of a batch with one version.
 type versionGroup struct {
 	expected column.Value
 	keys     [][]any
@@ -235,13 +234,13 @@ func (v *versionGuard) accepts(row *Row, actual column.Value) bool {
 	return row.Expected.Equal(actual) && !v.IsUnread(actual) && (!v.IsTemporal() || actual.Null || !actual.Time().IsZero())
 }
 
-// errMetAnother is that reason if an upsert finds rows by other columns than their keys.
+// errMetAnother is the same reason if an upsert finds rows by columns other than the key.
 var errMetAnother = errors.New("nothing was written: another row may have the values by which this upsert finds rows, or a trigger or a policy kept the row as it is")
 
 // errNotWritten is the reason if a row at the right version was not written, and the statement had no other condition.
 var errNotWritten = errors.New("nothing was written: a trigger, a policy or a condition that a plugin added kept the row as it is, or the row was gone for a moment")
 
-// errStoredAnew is why an upsert shows a row at the version that its struct has.
+// errStoredAnew says why an upsert shows a row at the struct's version.
 var errStoredAnew = errors.New("the upsert made a new one, which is never committed, or a trigger left the row as it was")
 
 // notWritten is errNotWritten, or says that the row cannot be found by its version.
@@ -305,8 +304,8 @@ func (v *versionGuard) insert(b builder, values *clause.Values) {
 	b.noteSent(values, at)
 }
 
-// begin makes the version of new structs of an upsert as late as initial, if it is a time: GORM has taken their time of creation since,
-// and a CHECK may say that no row was changed before.
+// begin moves the first version of an upsert's new structs to initial, if versions are times and it is later. GORM has set their time of creation
+// since, and a CHECK may say that a row cannot be changed before it was created.
 func (d *draft) begin(initial column.Value) {
 	v := &d.version
 	if !v.IsTemporal() {
@@ -322,7 +321,7 @@ func (d *draft) begin(initial column.Value) {
 	}
 }
 
-// isUnset reports whether a map gives no version.
+// isUnset reports whether a map has no version.
 func (v *versionGuard) isUnset(value any) bool {
 	if value == nil || reflect.ValueOf(value).IsZero() {
 		return true

@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// follows reports whether memory can hold what the server says it wrote.
+// follows reports whether the structs can get what the server says it wrote.
 func (d *draft) follows(stmt *gorm.Statement) bool {
 	return len(d.rows) > 0 && (d.batch || d.rows[0].Struct.CanAddr()) && (returns(stmt) || d.readsBack(stmt))
 }
@@ -22,7 +22,7 @@ func returns(stmt *gorm.Statement) bool {
 	return slices.Contains(stmt.BuildClauses, "RETURNING") && (dialect.Of(stmt.DB).UpdateReturns() || !updates(stmt))
 }
 
-// updates reports whether the statement is an UPDATE, as a soft delete is.
+// updates reports whether the statement is an UPDATE, which includes a soft delete.
 func updates(stmt *gorm.Statement) bool {
 	switch {
 	case slices.Contains(stmt.BuildClauses, "UPDATE"):
@@ -33,8 +33,8 @@ func updates(stmt *gorm.Statement) bool {
 	return false
 }
 
-// wantAssigned makes an update or delete return what the structs do not hold afterwards: the whole row for a struct
-// that is not at its row's version, otherwise only what the server computed.
+// wantAssigned makes an update or delete return what the structs do not hold afterwards: the whole row for a struct that is not at its row's
+// version, otherwise only what the server computed.
 func (d *draft) wantAssigned(stmt *gorm.Statement) {
 	asked := d.asks(stmt)
 	if d.isPlain() && !asked || !d.follows(stmt) {
@@ -70,8 +70,8 @@ func (d *draft) wantAssigned(stmt *gorm.Statement) {
 	d.watchKey()
 }
 
-// isPlain reports that the statement writes one struct, which afterwards holds what is assigned and a version that it can
-// count: nothing has to be returned.
+// isPlain reports that the statement writes one struct, which afterwards holds the assigned values and a version that it can count. Then nothing
+// must be returned.
 func (d *draft) isPlain() bool {
 	return !d.batch && d.intent == nil && (!d.version.is() || d.version.IsInteger() && d.mirrored()) && !d.model.IsRoot()
 }
@@ -102,9 +102,9 @@ func (d *draft) watchKey() {
 	}
 }
 
-// wantUnheld asks for the columns that are SET to values which the struct does not hold: expressions, which the server
-// computes; values that GORM reads differently than the server; what the caller's own SET assigns; and what a soft delete
-// assigns to another struct than the one with the key. A struct cannot hold a column that it may not read.
+// wantUnheld asks for the columns that are SET to values which the struct does not hold: expressions, which the server computes; values that GORM
+// reads differently from the server; assignments of the caller's own SET; and what a soft delete assigns to another struct than the one with the
+// key. A struct cannot hold a column that it may not read.
 func (d *draft) wantUnheld(stmt *gorm.Statement, set clause.Set) {
 	if !d.version.is() && d.fence == nil || len(d.rows) == 0 || !d.where.ownSet && !d.where.ofModel && statement.SamePointer(stmt.Model, stmt.Dest) {
 		return
@@ -146,8 +146,7 @@ func (d *draft) holds(stmt *gorm.Statement, field *schema.Field, value any) bool
 	return true
 }
 
-// wantLinks asks for foreign keys that the statement does not write, but that GORM has set in memory after saving a
-// belongs-to.
+// wantLinks asks for foreign keys that the statement does not write, but that GORM has set in the structs after it saved a belongs-to.
 func (d *draft) wantLinks(stmt *gorm.Statement, set clause.Set) {
 	if !d.version.is() {
 		return
@@ -186,8 +185,8 @@ func (d *draft) wantFields(stmt *gorm.Statement, fields []*schema.Field) {
 	d.returning.install(d, stmt)
 }
 
-// wantRows asks an upsert for the whole rows that it wrote, so each struct equals its row, whatever was updated. If the
-// upsert sets only the foreign key of children, it asks only for what identifies them: the rest is neither written nor read.
+// wantRows asks an upsert for the whole rows that it wrote, so that each struct equals its row, whatever was updated. If the upsert only sets the
+// foreign key of children, it only asks for what identifies them, because the rest is neither written nor read.
 func (d *draft) wantRows(stmt *gorm.Statement) {
 	u := d.upsert
 	if len(d.rows) == 0 || !returns(stmt) && !dialect.Of(stmt.DB).IsMySQL() {
@@ -211,7 +210,7 @@ func (d *draft) wantRows(stmt *gorm.Statement) {
 		d.returning.watched = append(d.returning.watched, readable(stmt, d.model)...)
 	}
 	if u.skips && len(d.rows) > 1 && slices.ContainsFunc(d.rows, func(row Row) bool { return row.Key == nil }) {
-		d.want(readable(stmt, d.model)...) // by what they hold, rows find structs without a key: some may be left out
+		d.want(readable(stmt, d.model)...) // rows find structs without a key by their content, because some may be left out
 	}
 }
 
@@ -236,7 +235,7 @@ func (d *draft) want(fields ...*schema.Field) {
 	}
 }
 
-// wantWhole asks for whole rows, so that the structs are the rows afterwards.
+// wantWhole asks for whole rows, so that the structs equal their rows afterwards.
 func (d *draft) wantWhole(stmt *gorm.Statement) {
 	if d.returning == nil || !d.returning.whole {
 		d.want(readable(stmt, d.model)...)
@@ -244,8 +243,7 @@ func (d *draft) wantWhole(stmt *gorm.Statement) {
 	}
 }
 
-// readsBack reports whether the written rows can be read again after the statement: they are locked until its transaction
-// ends.
+// readsBack reports whether the written rows can be read again after the statement, because they are locked until its transaction ends.
 func (d *draft) readsBack(stmt *gorm.Statement) bool {
 	return !dialect.Of(stmt.DB).UpdateReturns() && updates(stmt) && statement.Transaction(stmt) != nil
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// What the caller's own RETURNING asks for.
+// Columns that the caller's own RETURNING asks for.
 
-// asks reports whether the caller wants columns of the one struct that a write is about. GORM reads them into the struct, and would leave
-// there what it had where the row has NULL: so they are read into another one.
+// asks reports whether the caller wants columns of the one struct that a write is about. GORM would read them into the struct itself, and keep its
+// old values where the row has NULL. So they are read into another one.
 func (d *draft) asks(stmt *gorm.Statement) bool {
 	return !d.batch && !d.where.ofModel && d.version.is() && asksByClause(stmt)
 }
@@ -24,7 +24,7 @@ func asksByClause(stmt *gorm.Statement) bool {
 	return is
 }
 
-// wantAsked makes the statement return what its caller asks for: all columns of the model if it is not said by their names which.
+// wantAsked makes the statement return what its caller asks for: all columns of the model if the caller does not name them.
 func (d *draft) wantAsked(stmt *gorm.Statement, asked []clause.Column) {
 	if len(asked) == 0 {
 		d.wantWhole(stmt)
@@ -42,8 +42,8 @@ func (d *draft) wantAsked(stmt *gorm.Statement, asked []clause.Column) {
 	}
 }
 
-// wantWholeRows makes a bulk statement return whole rows if its caller asks for some columns, the version among them. GORM
-// reads them into structs, and the next Save of one would write what it did not return as empty.
+// wantWholeRows makes a bulk statement return whole rows if its caller asks for some columns, including the version. GORM reads them into structs,
+// and the next Save of one would write the columns that were not returned as empty.
 func (d *draft) wantWholeRows(stmt *gorm.Statement) {
 	if !d.version.is() || !d.isBulk() || !returns(stmt) || !statement.AsksForRows(stmt) {
 		return
@@ -81,15 +81,15 @@ func (d *draft) wantWholeRows(stmt *gorm.Statement) {
 	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: anew{clause.Returning{Columns: columns}}}
 }
 
-// anew is a RETURNING of which GORM reads each row into a new element. It reads the columns of its own clause.Returning into the elements
-// that are there, and would leave in those what they had where a row has NULL.
+// anew is a RETURNING with which GORM reads each row into a new element. With its own clause.Returning, GORM reads columns into existing elements,
+// and keeps their old values where a row has NULL.
 type anew struct{ columns clause.Returning }
 
 // Build writes the columns.
 func (a anew) Build(to clause.Builder) { a.columns.Build(to) }
 
-// wantStored asks a plain INSERT for values that the server stores differently, such as a time at the precision of its
-// column, and for xmin. It also asks for the defaults that GORM does not ask for if the caller names other columns.
+// wantStored asks a plain INSERT for xmin, and for values that the server stores differently, such as a time at the precision of its column. It
+// also asks for the defaults that GORM does not ask for if the caller names other columns.
 func (d *draft) wantStored(stmt *gorm.Statement) {
 	v := &d.version
 	asked, byUser := stmt.Clauses["RETURNING"]

@@ -19,12 +19,12 @@ import (
 	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
-// Write is one statement that writes a model with a version or a fence, or one that IfUnchanged guards. It lives in the
-// statement's clauses from before the transaction begins until after it has ended.
+// Write is a statement that writes a model with a version or a fence, or one that IfUnchanged guards. It is in the statement's clauses from before
+// its transaction begins until after the transaction has ended.
 type Write struct {
 	judge
 	of      *gorm.Statement
-	outcome outcome      // what became of it
+	outcome outcome      // its result
 	table   *clause.Expr // as the caller named it; nil: the table of the model
 	passes  passedOn     // what sessions in its hooks carry on with
 	used    used
@@ -32,18 +32,18 @@ type Write struct {
 	drafted    []column.Value // the versions that its structs held, if nothing is sent
 	draftedOne [1]column.Value
 
-	before journal.Tally // what had happened in the transaction when this one began
+	before journal.Tally // what had happened in the transaction when this statement began
 	path   int           // what the name of its table stood for then
 }
 
 // outcome is the result of a statement.
 type outcome struct {
-	opened bool // its transaction is ours: see Open
+	opened bool // we began its transaction: see Open
 	done   bool // the rows were written as asked
 	undone bool // and were rolled back, in memory too, or may have been
 	kept   bool // the journal of the transaction has them
 	none   bool // no row was written
-	lost   bool // of a claim: it may have written rows that did not come back
+	lost   bool // of a claim: it may have written rows that were not returned
 	over   bool // the statement has ended
 	stays  bool // its own transaction has ended, and was committed, or may have been
 }
@@ -69,10 +69,10 @@ func (op Op) String() string {
 
 const writeClause = "gormlock:version_write"
 
-// Build makes a Write fit into a statement's clauses, where it is found again. It writes nothing.
+// Build lets a Write be one of a statement's clauses, where it is found again. It writes nothing.
 func (w *Write) Build(clause.Builder) {}
 
-// writeOf is the Write of the statement, nil where there is none.
+// writeOf is the Write of the statement, or nil.
 func writeOf(stmt *gorm.Statement) *Write {
 	w, _ := stmt.Clauses[writeClause].Expression.(*Write)
 	if w == nil || w.outcome.over {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Instant is a moment on both clocks of this machine. The monotonic one stands still while
-// the machine sleeps, the wall clock is set by people: what is held ends when either says so.
+// Instant is a moment on both clocks of this machine. The monotonic clock stands still while the machine sleeps, and people set the wall clock. So
+// a lock ends when either clock says so.
 type Instant struct {
 	Mono time.Duration
 	Wall time.Duration
@@ -22,22 +22,22 @@ func At(t time.Time) Instant {
 	return Instant{Mono: t.Sub(processStart), Wall: time.Duration(t.UnixNano())}
 }
 
-// Since is the longer of the times that the two clocks say have passed.
+// Since is the longer of the two times that have passed by the two clocks.
 func (i Instant) Since(earlier Instant) time.Duration {
 	return max(i.Mono-earlier.Mono, i.Wall-earlier.Wall)
 }
 
-// Clock tells the present moment.
+// Clock returns the present moment.
 type Clock func() Instant
 
 type clockKey struct{}
 
-// WithClock is ctx for a manager that is to go by another clock than this machine's.
+// WithClock is ctx for a manager that uses another clock than this machine's.
 func WithClock(ctx context.Context, c Clock) context.Context {
 	return context.WithValue(ctx, clockKey{}, c)
 }
 
-// ClockOf is the clock that a manager goes by which is made under ctx: [Now], if there is no other.
+// ClockOf is the clock for a manager that is made under ctx: [Now], unless ctx has another.
 func ClockOf(ctx context.Context) Clock {
 	if c, ok := ctx.Value(clockKey{}).(Clock); ok {
 		return c

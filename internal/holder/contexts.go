@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// Contexts are those that end with a lock. The zero value has none. They belong to the mutex that [Contexts.Bind] is
-// given, and whoever calls [Contexts.End] holds it.
+// Contexts are the contexts that end with a lock. The zero value has none. The mutex that is given to [Contexts.Bind] guards them, and callers of
+// [Contexts.End] must hold it.
 type Contexts struct{ bound map[*binding]struct{} }
 
 type binding struct{ cancel context.CancelCauseFunc }
 
-// Bind returns a context that ends with the lock, or has ended where the lock has: ended is asked why, with mu held. stop
+// Bind returns a context that ends with the lock. If the lock has ended, so has the context: ended returns why, and is called with mu held. stop
 // ends the context and nothing else.
 func (c *Contexts) Bind(ctx context.Context, mu sync.Locker, ended func() error) (bound context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -34,11 +34,10 @@ func (c *Contexts) Bind(ctx context.Context, mu sync.Locker, ended func() error)
 	}
 }
 
-// IsEmpty reports whether none has to end.
+// IsEmpty reports whether there is no context to end.
 func (c *Contexts) IsEmpty() bool { return len(c.bound) == 0 }
 
-// End ends them all, with a cause. It runs nobody else's code: what context.AfterFunc was given runs in goroutines of
-// its own.
+// End ends all contexts, with a cause. It runs no callers' code: functions given to context.AfterFunc run in their own goroutines.
 func (c *Contexts) End(cause error) {
 	for b := range c.bound {
 		b.cancel(cause)

@@ -12,9 +12,8 @@ type Lock interface {
 	Release(ctx context.Context) error
 }
 
-// Do runs fn in a context that is bound to l, then gives l back, also when fn panics. The release runs under a context of
-// its own and ends after within. The error is that of the release, of fn, or of both: what was lost is not hidden by a fn
-// that returns nil.
+// Do runs fn in a context that is bound to l, then releases l, even if fn panics. The release runs under its own context, which ends after within.
+// Do returns the error of the release, of fn, or both, so a loss is reported even if fn returns nil.
 func Do(ctx context.Context, l Lock, within time.Duration, fn func(ctx context.Context) error) (err error) {
 	bound, stop := l.Bind(ctx)
 	defer func() {

@@ -9,9 +9,9 @@ import (
 )
 
 var (
-	// ErrLost says that somebody else may hold it by now.
+	// ErrLost says that somebody else may hold the lock by now.
 	ErrLost = errors.New("gormlock: lost")
-	// ErrReleased says that it was already released.
+	// ErrReleased says that the lock was already released.
 	ErrReleased = errors.New("gormlock: already released")
 	// ErrClosed says that the manager was closed.
 	ErrClosed = errors.New("gormlock: the manager is closed")
@@ -21,12 +21,12 @@ var (
 
 // Error is the outcome of a call for one key. errors.Is finds the state and the cause.
 type Error struct {
-	Thing  string // what was asked for: "lock", "lease"
+	Thing  string // what was requested: "lock", "lease"
 	Key    lockkey.Key
 	State  error
 	Cause  error // why, may be nil
 	Detail string
-	Proven time.Time // of what was lost: when the last message was sent whose answer proves that it was held, where that is known
+	Proven time.Time // for a loss: when the last message was sent whose answer proves that the lock was held, if known
 }
 
 func (e *Error) Error() string {
@@ -40,7 +40,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap returns the state and, where there is one, the cause.
+// Unwrap returns the state and the cause, if there is one.
 func (e *Error) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.State}

@@ -117,7 +117,7 @@ func TestDo_releasesUnderAContextOfItsOwn(t *testing.T) {
 	}
 }
 
-// An option that is nil or refused ends the call, and a nil one is said to be one of which call.
+// An option that is nil or refused ends the call. The error for a nil option names the call.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	type option interface{ apply(*[]int) error }
@@ -140,7 +140,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// adds is an option that is refused where it is negative.
+// adds is an option that is refused if it is negative.
 type adds int
 
 func (n adds) apply(to *[]int) error {

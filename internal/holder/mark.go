@@ -5,7 +5,7 @@ import "context"
 // Held is a lock that was acquired: Err is nil while it is held.
 type Held interface{ Err() error }
 
-// mark is one of a list of what the holder of a context has.
+// mark is an element of a list of what the holder of a context has.
 type mark struct {
 	manager any
 	place   Place
@@ -20,7 +20,7 @@ func marksOf(ctx context.Context) *mark {
 	return m
 }
 
-// Mark is ctx as that of a holder of lock, which manager gave and which is at all these places.
+// Mark is ctx as the context of a holder of lock, which manager gave and which is at all these places.
 func Mark(ctx context.Context, manager any, lock Held, places ...Place) context.Context {
 	marks := marksOf(ctx)
 	for _, at := range places {
@@ -29,8 +29,7 @@ func Mark(ctx context.Context, manager any, lock Held, places ...Place) context.
 	return context.WithValue(ctx, markKey{}, marks)
 }
 
-// Holds reports whether ctx belongs to a holder of what manager gave at this place. A lock that has ended is in nobody's
-// way.
+// Holds reports whether ctx belongs to a holder of a lock that manager gave at this place. A lock that has ended does not count.
 func Holds(ctx context.Context, manager any, at Place) bool {
 	for m := marksOf(ctx); m != nil; m = m.outer {
 		if m.manager == manager && m.place == at && m.lock.Err() == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// Apply gives c all options of a call, up to one that is nil or refused.
+// Apply applies the options of a call to c, and stops at one that is nil or refused.
 func Apply[O, C any](call string, opts []O, c C, apply func(O, C) error) error {
 	for _, o := range opts {
 		if any(o) == nil {
@@ -26,13 +26,13 @@ func Apply[O, C any](call string, opts []O, c C, apply func(O, C) error) error {
 	return nil
 }
 
-// Set ends an option that accepts its value.
+// Set sets a field and returns nil, for options that accept any value.
 func Set[T any](field *T, value T) error {
 	*field = value
 	return nil
 }
 
-// DefaultOwner names a process that was not named: host name and process id.
+// DefaultOwner names a process without a name of its own: host name and process id.
 func DefaultOwner() string {
 	host, _ := os.Hostname()
 	return host + ":" + strconv.Itoa(os.Getpid())
@@ -49,7 +49,7 @@ func CheckTimeout(d time.Duration) error {
 // errTimeout is the cause of a context that ended by [WithTimeout].
 var errTimeout = errors.New("gormlock: timeout")
 
-// WithTimeout is ctx that ends after d at the latest; d ≤ 0 is no limit. [TimedOut] knows it again.
+// WithTimeout is ctx with a limit of d; d ≤ 0 is no limit. [TimedOut] recognizes its end.
 func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return ctx, func() {}
@@ -57,10 +57,10 @@ func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context
 	return context.WithTimeoutCause(ctx, d, errTimeout)
 }
 
-// TimedOut reports whether ctx ended by the limit of [WithTimeout], and not by itself.
+// TimedOut reports whether ctx ended by the limit of [WithTimeout], and not otherwise.
 func TimedOut(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errTimeout) }
 
-// Outcome is the event that an acquisition is told of by; ok is false where err is no fact about the lock.
+// Outcome is the event for an acquisition that ended with err. ok is false if err says nothing about the lock.
 func Outcome(ctx context.Context, err error) (kind observe.Kind, ok bool) {
 	switch {
 	case err == nil:
@@ -73,5 +73,5 @@ func Outcome(ctx context.Context, err error) (kind observe.Kind, ok bool) {
 	return 0, false
 }
 
-// Jitter is d or up to a quarter more, so that processes do not march in step.
+// Jitter is d or up to a quarter more, so that processes do not act at the same time.
 func Jitter(d time.Duration) time.Duration { return lockrequest.Jitter(d) }

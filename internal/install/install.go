@@ -1,5 +1,5 @@
-// Package install knows what was set on a database when the plugin was installed: defaults, the observer, the names of
-// keys, and what the plugin remembers of the database's pools and models.
+// Package install knows what was set on a database when the plugin was installed: defaults, the observer, the names of keys, and what the plugin
+// remembers about the database's pools and models.
 package install
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// Settings are those of one plugin, which may be installed on several databases. Nil stands for none installed.
+// Settings are the settings of one plugin, which may be installed on several databases. Nil means that no plugin is installed.
 type Settings struct {
 	DefaultTimeout    time.Duration
 	PlainTransactions bool
@@ -29,39 +29,39 @@ type Settings struct {
 	KeyNames          *KeyNames // nil: not kept
 	Observer          observe.Observer
 
-	// Refused tells the observer for which rows a write was refused. The root package sets it, whose error types say so.
+	// Refused tells the observer for which rows a write was refused. The root package sets it, because it has the error types.
 	Refused func(ctx context.Context, s *Settings, err error)
 
-	Pools     sync.Map // *sql.DB → the pool that stands in for it
-	SentTwice sync.Map // *sql.DB → whether a query outside of a transaction may be: see journal.MaySendTwice
+	Pools sync.Map // *sql.DB → the pool that stands in for it
 
 	SameTables sync.Map // two *sql.DB and a table that is the same on both: see journal.RefuseElsewhere
 
 	Models sync.Map // *schema.Schema → what its tags say
 	Jobs   sync.Map // *schema.Schema → the table of package work
-	Roots  Names    // of tables: rows of others are parts of their rows
+	Roots  Names    // of tables: rows of other tables are parts of their rows
 
 	Constants literal.Conditions // of queries that skip locked rows
 
-	Unlinked Unlinked // what Association(…).Delete has taken from structs
+	Unlinked Unlinked // what Association(…).Delete has removed from structs
 
-	Learned Learned // what servers have said of tables: see journal.Known
+	Learned Learned // what servers have said about tables: see journal.Known
 }
 
-// RefuseJob is why a write of a model with renewed columns must not be: package work sets it, whose models have one. Nil: nobody uses that.
+// RefuseJob says why a write of a model with renewed columns must not happen. Package work sets it, because its models have such columns. Nil: the
+// program does not use package work.
 var RefuseJob func(stmt *gorm.Statement) error
 
-// JobOf says what a statement leaves to the worker of a job. Package work sets it. The statement may be of no job: nil.
+// JobOf says which columns a statement must leave to the worker of a job, or nil if it is not about a job. Package work sets it.
 var JobOf func(stmt *gorm.Statement) *Job
 
-// Job is what the rows of a model keep while a worker has them.
+// Job describes the columns that must not change in a row while a worker has it.
 type Job struct {
-	State, Claim *schema.Field // by which a row says that a worker has it, and which one
+	State, Claim *schema.Field // they say that a worker has the row, and which one
 	Running      string        // the State of such a row
 	Refusal      func(row string, runs bool) error
 }
 
-// Bound bounds the wait for every lock that names no bound of its own.
+// Bound limits the wait for every lock without a limit of its own.
 func (s *Settings) Bound(d time.Duration) error {
 	if _, err := lockrequest.New([]lockkey.Key{lockkey.Int64(0)}, advisory.Timeout(d)); err != nil {
 		return fmt.Errorf("%w: given to DefaultTimeout", err)
@@ -70,7 +70,7 @@ func (s *Settings) Bound(d time.Duration) error {
 	return nil
 }
 
-// Allow lets locks be taken on a look-alike of PostgreSQL.
+// Allow allows locks on a look-alike of PostgreSQL.
 func (s *Settings) Allow(name string) error {
 	if err := lookalike.Check(name); err != nil {
 		return fmt.Errorf("%w: AllowServer: %w", fault.ErrOption, err)
@@ -79,10 +79,10 @@ func (s *Settings) Allow(name string) error {
 	return nil
 }
 
-// entry is the name among db.Plugins under which Settings are found: the plugin's own type is the root package's.
+// entry is the name among db.Plugins under which Settings are found: the plugin's own type is in the root package.
 const entry = "gormlock settings"
 
-// Of returns the settings of db, and nil where the plugin is not installed.
+// Of returns the settings of db, or nil if the plugin is not installed.
 func Of(db *gorm.DB) *Settings {
 	s, _ := db.Plugins[entry].(*Settings)
 	return s
@@ -91,13 +91,13 @@ func Of(db *gorm.DB) *Settings {
 // On makes Of find the settings on db.
 func (s *Settings) On(db *gorm.DB) { db.Plugins[entry] = s }
 
-// Name and Initialize let Settings stand among the plugins of a database. There is nothing to initialize.
+// Name lets Settings be one of the plugins of a database.
 func (*Settings) Name() string { return entry }
 
-// Initialize implements [gorm.Plugin].
+// Initialize implements [gorm.Plugin]. There is nothing to initialize.
 func (*Settings) Initialize(*gorm.DB) error { return nil }
 
-// Usable says why a db can run nothing.
+// Usable returns an error that says why db can run nothing, or nil.
 func Usable(db *gorm.DB) error {
 	if db == nil || db.Config == nil || db.Statement == nil {
 		return fmt.Errorf("gormlock: %w: a nil *gorm.DB", gorm.ErrInvalidDB)

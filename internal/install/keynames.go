@@ -16,7 +16,7 @@ import (
 // KeyNames are the recorders of a plugin, one for each database.
 type KeyNames struct {
 	recorders sync.Map                         // *sql.DB → *keynames.Recorder
-	logger    atomic.Pointer[logger.Interface] // of the database that the plugin was installed on last
+	logger    atomic.Pointer[logger.Interface] // of the last database that the plugin was installed on
 }
 
 // LogTo says where failures are reported. A nil KeyNames does nothing.
@@ -26,7 +26,7 @@ func (k *KeyNames) LogTo(log logger.Interface) {
 	}
 }
 
-// Note says that the keys of request are about to be asked for. A nil KeyNames does nothing.
+// Note says that the program is about to ask for the keys of request. A nil KeyNames does nothing.
 func (k *KeyNames) Note(db *sql.DB, request interface{ Keys() []lockkey.Key }) {
 	if k == nil || db == nil {
 		return
@@ -57,7 +57,7 @@ func (k *KeyNames) Close() {
 	})
 }
 
-// Number is a key as the table of names has it.
+// Number is a key as it is in the table of names.
 func Number(key lockkey.Key) keynames.ID {
 	id, _ := lockid.Of(key)
 	return id

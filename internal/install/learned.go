@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Learned is what servers have said of the tables, views and functions that names stand for. The zero value is ready.
+// Learned is what servers have said about the tables, views and functions that names stand for. The zero value is ready.
 type Learned struct {
 	answers sync.Map    // Question → answer
 	some    atomic.Bool // there may be answers
 	roaming sync.Map    // database → nothing: its connections may have different search_paths
 }
 
-// Question is one about a name.
+// Question is a question about a name.
 type Question struct {
-	Database any // the *sql.DB, or what stands for it: it also says with which search_path connections begin
+	Database any // the *sql.DB, or what represents it: it also determines the search_path with which connections begin
 	Asks     string
 	Name     string
 }
 
-// Answer is what a server has said, and when. Another session may rename a table, or put a view in its place, and nobody hears of it.
+// Answer is a server's answer, and when it was given. Another session may rename a table, or replace it by a view, and we are not told.
 type Answer struct {
 	value any
 	at    time.Time
@@ -37,7 +37,7 @@ func (a Answer) Value() (value any, is bool) {
 	return a.value, !a.at.IsZero() && time.Since(a.at) < fresh
 }
 
-// Answer is what the server has said to a question.
+// Answer returns the server's answer to a question.
 func (l *Learned) Answer(q Question) (value any, is bool) {
 	found, _ := l.answers.Load(q)
 	answer, _ := found.(Answer)
@@ -57,10 +57,10 @@ func (l *Learned) Forget() {
 	}
 }
 
-// Roam notes that connections of a database may have other search_paths than they began with.
+// Roam notes that connections of a database may have a search_path other than the one they began with.
 func (l *Learned) Roam(database any) { l.roaming.Store(database, nil) }
 
-// Roams reports whether that was noted.
+// Roams reports whether Roam has noted that.
 func (l *Learned) Roams(database any) bool {
 	_, is := l.roaming.Load(database)
 	return is

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Nobody hears of what other programs do to a table, so an answer does not hold for ever.
+// We are not told what other programs do to a table, so an answer expires.
 func TestAnswer_isAskedForAgain(t *testing.T) {
 	t.Parallel()
 	var l Learned

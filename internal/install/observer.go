@@ -31,7 +31,7 @@ func (s *Settings) Observe(o observe.Observer) error {
 // Observed reports whether there is an observer.
 func (s *Settings) Observed() bool { return s != nil && s.Observer != nil }
 
-// Began returns the time, if anybody wants to know how long something takes.
+// Began returns the current time if an observer wants to know how long something takes.
 func (s *Settings) Began() time.Time {
 	if !s.Observed() {
 		return time.Time{}
@@ -46,7 +46,7 @@ func (s *Settings) TellRefused(ctx context.Context, err error) {
 	}
 }
 
-// Refusal returns what the error of a lock is to an observer, if it is that of a lock at all.
+// Refusal returns the event for the error of a lock. is is false for other errors.
 func Refusal(ctx context.Context, err error) (kind observe.Kind, is bool) {
 	switch {
 	case errors.Is(err, fault.ErrNotAcquired):

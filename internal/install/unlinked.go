@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Unlinked are the structs from which GORM may have taken an association: see package unlinked. The zero value is ready.
+// Unlinked are the structs from which GORM may have removed an association: see package unlinked. The zero value is ready.
 type Unlinked struct {
 	count      atomic.Int64
 	mu         sync.Mutex
@@ -17,16 +17,16 @@ type Unlinked struct {
 type Owner struct {
 	Of       reflect.Type
 	Relation string
-	Key      string // by which GORM found the row
+	Key      string // the key by which GORM found the row
 }
 
-// losses are those of a row, by what its table was called: a model may have several tables, and a table several names.
+// losses are the losses of a row, by the name that its table had: a model may have several tables, and a table several names.
 type losses map[string]*Loss
 
-// Loss is what became of what GORM has taken from a struct.
+// Loss says whether the removal from a struct was undone in its row.
 type Loss struct{ undone atomic.Bool }
 
-// Undo notes that the row still has what the struct has lost.
+// Undo notes that the row still has what was removed from the struct.
 func (l *Loss) Undo() { l.undone.Store(true) }
 
 // Undone reports whether the row still has it.
@@ -38,7 +38,7 @@ const mostUnlinked = 10_000
 // Any reports whether there may be some.
 func (u *Unlinked) Any() bool { return u.count.Load() > 0 }
 
-// Note keeps one, in place of what was known of the struct before in a table of this name.
+// Note keeps a loss. It replaces what was known of the same struct in a table of this name.
 func (u *Unlinked) Note(o Owner, table string, l *Loss) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -52,7 +52,7 @@ func (u *Unlinked) Note(o Owner, table string, l *Loss) {
 	u.counted()
 }
 
-// Undone reports whether a struct may have lost what its row still has.
+// Undone reports whether a struct may lack what its row still has.
 func (u *Unlinked) Undone(o Owner) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Ask asks the server a question about a table, to which it answers with yes or no. The answer holds for a while: see Known. Without
-// one it is no.
+// Ask asks the server a yes-or-no question about a table. The answer is kept for a while: see Known. If the server does not answer, it
+// reports false.
 func Ask(stmt *gorm.Statement, asks, table, question string, about ...any) (yes bool) {
 	if answer, known := Known(stmt, asks, table); known {
 		return answer == true

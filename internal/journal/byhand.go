@@ -9,8 +9,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// InTransaction reports whether the statement runs in a transaction, or may do: on one connection the program may have sent a
-// BEGIN itself, which no object stands for. The driver knows, if it is pgx.
+// InTransaction reports whether the statement runs in a transaction, or may do so: on a single connection the program may have sent a
+// BEGIN itself, without a *sql.Tx. If the driver is pgx, it knows.
 func InTransaction(stmt *gorm.Statement) bool {
 	if statement.Transaction(stmt) != nil {
 		return true
@@ -19,8 +19,8 @@ func InTransaction(stmt *gorm.Statement) bool {
 	return one && sqltx.StatusOf(conn) != sqltx.Idle
 }
 
-// BegunByHand reports whether the program is known to have begun a transaction itself. Another BEGIN would not nest in it, and
-// its COMMIT would commit what the program did.
+// BegunByHand reports whether the program is known to have sent BEGIN itself. Another BEGIN would not nest in that transaction, and its
+// COMMIT would commit the work of the program.
 func BegunByHand(stmt *gorm.Statement) bool {
 	conn, one := onOne(stmt)
 	if !one {

@@ -14,7 +14,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Within runs fn, and fails where a write in it was stale: the caller of fn may not know.
+// Within runs fn, and fails if a write in fn was stale, even if fn dropped the error.
 func Within(tx *gorm.DB, fn func(tx *gorm.DB) error) (err error) {
 	leave := Of(tx.Statement).enter()
 	defer func() {
@@ -25,8 +25,8 @@ func Within(tx *gorm.DB, fn func(tx *gorm.DB) error) (err error) {
 	return fn(tx)
 }
 
-// Begin begins a transaction with these locks, nil: none. It hands them to the pool by the address of the options, the one
-// thing that GORM passes through untouched.
+// Begin begins a transaction with these locks; nil: none. It passes them to the pool under the address of the options, because that is all
+// that GORM passes on unchanged.
 func Begin(db *gorm.DB, opts *sql.TxOptions, request *lockrequest.Request) *gorm.DB {
 	if request != nil && !db.DryRun {
 		openings.Store(opts, request)
@@ -35,7 +35,7 @@ func Begin(db *gorm.DB, opts *sql.TxOptions, request *lockrequest.Request) *gorm
 	return db.Begin(opts)
 }
 
-// openings has the locks of transactions that Transaction is beginning, by *sql.TxOptions.
+// openings holds the locks of transactions that Begin is beginning, by *sql.TxOptions.
 var openings sync.Map
 
 // BegunWith reports whether the locks travelled with the BEGIN.
@@ -44,7 +44,7 @@ func BegunWith(tx *gorm.DB, request *lockrequest.Request) bool {
 	return j != nil && j.BegunWith == request
 }
 
-// Watch gives the transaction a journal if the pool it began on gives none, and returns what to call at its end.
+// Watch gives the transaction a journal if the pool on which it began gave it none. It returns a function to call at the end.
 func Watch(tx *gorm.DB) (ended func(committed bool)) {
 	j := watch(tx.Statement)
 	if j == nil {
@@ -53,8 +53,8 @@ func Watch(tx *gorm.DB) (ended func(committed bool)) {
 	return j.Ended
 }
 
-// Commit commits a transaction that Begin has begun. Where its connection reports nothing, it is asked first whether a text has
-// rolled back what is to be committed, as the pool asks for its own transactions.
+// Commit commits a transaction that Begin has begun. If its connection reports nothing to the journal, the journal is asked first whether a
+// text has already rolled the transaction back. The pool does so for its own transactions.
 func Commit(tx *gorm.DB) error {
 	j := Of(tx.Statement)
 	if j == nil || !j.deaf {
@@ -72,8 +72,8 @@ func Commit(tx *gorm.DB) error {
 	return err
 }
 
-// watch returns a new journal for a transaction that has none. It returns nil if there is one, or if the transaction
-// cannot be told from others.
+// watch returns a new journal for a transaction that has none. It returns nil if there is one, or if nothing identifies
+// the transaction.
 func watch(stmt *gorm.Statement) *journal {
 	pool := statement.Unprepared(stmt.ConnPool)
 	if statement.Transaction(stmt) == nil || !isKey(pool) || Of(stmt) != nil {
@@ -85,7 +85,7 @@ func watch(stmt *gorm.Statement) *journal {
 	return j
 }
 
-// Adopt does so for a transaction that was begun for this statement alone. End is called to end it, and Leave behind that.
+// Adopt gives a journal to a transaction that was begun for this statement alone. End ends the transaction, and Leave is called after that.
 func Adopt(db *gorm.DB) {
 	if db.Error != nil || db.DryRun {
 		return
@@ -96,7 +96,8 @@ func Adopt(db *gorm.DB) {
 	}
 }
 
-// Leave is called when a statement has put its structs back, if it failed. It ends the journal that Adopt gave, if nobody has called End.
+// Leave is called at the end of a statement. If the statement failed, it has restored its structs by then. Leave ends the journal that Adopt
+// gave, if End was not called.
 func Leave(db *gorm.DB) {
 	if j := Of(db.Statement); j != nil {
 		j.settled()
@@ -128,12 +129,12 @@ func (c *lockingContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Carry returns a ctx that brings the request to the BEGIN of its statement's transaction.
+// Carry returns a ctx that carries the request to the BEGIN of its statement's transaction.
 func Carry(ctx context.Context, request *lockrequest.Request) context.Context {
 	return &lockingContext{Context: ctx, request: request}
 }
 
-// Spend takes the request from the ctx, even if somebody has wrapped it meanwhile: hooks begin transactions too.
+// Spend removes the request from the ctx, even if somebody has wrapped the ctx meanwhile: hooks begin transactions too, without these locks.
 func Spend(ctx context.Context) context.Context {
 	if carrying, ok := ctx.Value(lockingKey{}).(*lockingContext); ok {
 		carrying.spent.Store(true)
@@ -144,7 +145,7 @@ func Spend(ctx context.Context) context.Context {
 	return ctx
 }
 
-// RequestIn is the request that ctx carries, nil where it carries none or it was spent.
+// RequestIn is the request that ctx carries, nil if it carries none or the request was spent.
 func RequestIn(ctx context.Context) *lockrequest.Request {
 	carrying, ok := ctx.Value(lockingKey{}).(*lockingContext)
 	if !ok || carrying.spent.Load() {

@@ -6,8 +6,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Doom prevents the commit of the transaction of db. If gormlock does not see the commit, the server must refuse it:
-// one statement that fails is enough, and a rollback to an earlier savepoint makes the transaction usable again.
+// Doom prevents the commit of the transaction of db. If gormlock does not see the commit, the server must refuse it. For that, one
+// statement that fails is enough. A rollback to an earlier savepoint makes the transaction usable again.
 func Doom(db *gorm.DB, err error) {
 	if j := Of(db.Statement); j != nil {
 		j.Doom(err)

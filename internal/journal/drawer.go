@@ -8,8 +8,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// drawers hold the journals of open transactions, by what stands for the transaction in GORM's statements. There are several
-// maps, so that programs on many processors seldom wait for each other. A [sync.Map] would allocate for each transaction.
+// drawers hold the journals of open transactions, by the pool of the transaction in GORM's statements. There are several
+// maps, so that goroutines seldom wait for each other. A [sync.Map] would allocate for each transaction.
 var drawers [32]drawer
 
 var seed = maphash.MakeSeed()

@@ -13,14 +13,14 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// pools are two pools on which a table was found to be the same.
+// pools are two pools on which a name was found to mean the same table.
 type pools struct {
 	one, other *sql.DB
 	table      string
 }
 
-// RefuseElsewhere refuses a table that dbresolver keeps in another database than that of pool, on which the call works. A transaction is where
-// it was begun, whatever dbresolver says.
+// RefuseElsewhere returns an error if dbresolver keeps the table in another database than that of pool, on which the call works. A transaction
+// stays on the database where it was begun, whatever dbresolver says.
 func RefuseElsewhere(db *gorm.DB, call, table string, pool gorm.ConnPool) error {
 	resolve := db.Callback().Update().Get(resolver)
 	if resolve == nil || db.DryRun {
@@ -51,7 +51,8 @@ func RefuseElsewhere(db *gorm.DB, call, table string, pool gorm.ConnPool) error 
 	return nil
 }
 
-// placeOf is a text for the table that a quoted name stands for on a server, or would if it was made: in the schema of the name, if it has one. A transaction is asked itself: its pool may have no other connection.
+// placeOf is a text that identifies the server, its database, and the table that a quoted name stands for. If there is no such table, the schema
+// where it would be made stands for it. In a transaction the question runs on tx, because the pool may have no other connection.
 func placeOf(ctx context.Context, tx gorm.ConnPool, database *sql.DB, table string) (place string, err error) {
 	const ask = `SELECT concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), (SELECT oid FROM pg_database WHERE datname = current_database()),
 		COALESCE(to_regclass($1)::oid::text, (parse_ident($1))[cardinality(parse_ident($1)) - 1], current_schema()))`

@@ -19,12 +19,12 @@ func (j *journal) Executed(text sqltext.Text, answer sqltx.Answer) {
 	if answer.Stored {
 		j.Stored()
 		if len(text.Commands) > 0 {
-			defer j.Stored() // it may have gone back to a savepoint before
+			defer j.Stored() // counted again at the end: the text may go back to a savepoint, which resets the count
 		}
 	}
 	if text.Renames {
 		j.turn(text)
-		defer j.turn(text) // it may have a savepoint too
+		defer j.turn(text) // again at the end: the text may set or go back to a savepoint
 	}
 	if text.Unsure {
 		j.lose(answer.After)
@@ -55,9 +55,9 @@ func (j *journal) Executed(text sqltext.Text, answer sqltx.Answer) {
 	}
 }
 
-// aborted is called when the server has taken back all since the last savepoint, or all, and freed its locks: nothing but a rollback
-// is left. Structs follow now, because the program may use them elsewhere before it rolls back. Certain says that the server has the last
-// savepoint: the text that failed is ours, and began with it.
+// aborted is called when the server has undone everything since the last savepoint, or everything, and freed its locks: the program can only
+// roll back now. The structs follow at once, because the program may use them elsewhere before it rolls back. certain says that the server has
+// the last savepoint: the text that failed is gormlock's and began with that savepoint.
 func (j *journal) aborted(answer sqltx.Answer, certain bool) {
 	j.Mu.Lock()
 	var undone, lost taken
@@ -80,7 +80,7 @@ func (j *journal) aborted(answer sqltx.Answer, certain bool) {
 	}
 }
 
-// Refused implements sqltx.Watcher: all is taken back.
+// Refused implements sqltx.Watcher: everything is undone.
 func (j *journal) Refused() { j.aborted(sqltx.Answer{After: sqltx.Gone}, false) }
 
 // Follow is called at the end of a statement that does not call Leave.
@@ -90,8 +90,8 @@ func Follow(db *gorm.DB) {
 	}
 }
 
-// AtWork is called once by each statement that may put its structs back when it has failed, and Leave at its end. What the server
-// takes back meanwhile is taken back in memory after that.
+// AtWork is called at the beginning of each statement that may restore its structs after a failure, and Leave at its end. If the server undoes
+// something in between, memory follows after Leave.
 func AtWork(db *gorm.DB) {
 	if j := Of(db.Statement); j != nil {
 		j.begun()
@@ -107,7 +107,7 @@ func (j *journal) begun() {
 	j.atWork.count++
 }
 
-// Began is the moment when the outermost statement began that is at work; 0: there is none.
+// Began is the moment when the outermost running statement began; 0: no statement runs.
 func (j *journal) Began() int64 {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
@@ -128,7 +128,7 @@ func (j *journal) settled() {
 	}
 }
 
-// catchUp takes back in memory what the server has taken back.
+// catchUp undoes in memory what the server has undone.
 func (j *journal) catchUp() {
 	j.Mu.Lock()
 	all := j.atWork.undo
@@ -139,14 +139,14 @@ func (j *journal) catchUp() {
 	}
 }
 
-// turn notes that names of tables may stand for others from now on.
+// turn notes that names of tables may stand for other tables from now on.
 func (j *journal) turn(text sqltext.Text) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
 	if text.Remakes {
 		j.naming.remade++
 	}
-	if text.Roams && j.plugin != nil && j.database != nil { // what a later transaction finds on the connection
+	if text.Roams && j.plugin != nil && j.database != nil { // a later transaction on this connection finds the new search_path too
 		j.plugin.Learned.Roam(j.database)
 	}
 	j.naming.paths++
@@ -171,7 +171,7 @@ func (j *journal) lose(now sqltx.Status) {
 		j.Mu.Lock()
 		defer j.Mu.Unlock()
 		j.past.unsure = true
-		j.past.pretended = pretended // keep them until it is certain that they are free
+		j.past.pretended = pretended // held until it is certain that they are free
 	}()
 	j.restart(now == sqltx.Idle)
 	j.end(lose)
@@ -208,7 +208,7 @@ func (j *journal) did(command sqltext.Command, before sqltx.Status, aborted bool
 	}
 }
 
-// rolledBack notes that what was written is not to be committed any more.
+// rolledBack notes that the earlier writes of the transaction are gone, so that a later commit must not succeed.
 func (j *journal) rolledBack() {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
@@ -221,7 +221,7 @@ func (j *journal) restart(over bool) {
 	j.over, j.undone = over, over && j.undone
 }
 
-// maybe is called after a text has failed, for a command before or behind the one that failed.
+// maybe is called after a text has failed, for a command that the server may or may not have executed.
 func (j *journal) maybe(command sqltext.Command) {
 	j.Mu.Lock()
 	var lost taken
@@ -243,22 +243,22 @@ func (j *journal) maybe(command sqltext.Command) {
 	lose(lost, all)
 }
 
-// refused is called for the last command of a text that failed: it was not executed. After a commit that fails, nobody
-// has the transaction any more.
+// refused is called for the last command of a text that failed: it was not executed. Only a failed commit has an effect: it ends the
+// transaction.
 func (j *journal) refused(command sqltext.Command) {
 	if command.Verb == sqltext.Commit || command.Verb == sqltext.Detach {
 		j.maybe(command)
 	}
 }
 
-// Savepoint tells the journal of a savepoint that it cannot have heard of, as do the methods below.
+// Savepoint tells the journal of a savepoint that was set without its knowledge. So do the methods below for other commands.
 func (j *journal) Savepoint(name string) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
 	j.past.set(name, false)
 }
 
-// RollbackTo does nothing where no such savepoint is known.
+// RollbackTo does nothing if no such savepoint is known.
 func (j *journal) RollbackTo(name string) {
 	if j.Last(name) >= 0 {
 		j.rollBackTo(name)
@@ -278,7 +278,7 @@ func (j *journal) rollBackTo(name string) {
 	undo(undone, all)
 }
 
-// Release does nothing where no such savepoint is known.
+// Release does nothing if no such savepoint is known.
 func (j *journal) Release(name string) {
 	if j.Last(name) < 0 {
 		return
@@ -288,7 +288,7 @@ func (j *journal) Release(name string) {
 	j.past.release(name, false)
 }
 
-// Last is the number of the newest savepoint of this name, negative where there is none.
+// Last is the number of the newest savepoint of this name, negative if there is none.
 func (j *journal) Last(name string) int {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()

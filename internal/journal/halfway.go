@@ -12,17 +12,17 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// halfway are the calls of Association(…).Append and Replace that have stored the rows of maps in a transaction, and have not updated their owner yet:
-// each by the number of hooks around it.
+// halfway holds the calls of Association(…).Append and Replace in a transaction that have stored rows of maps and have not updated their owner
+// yet. Each call is represented by the number of hooks around it.
 type halfway struct {
 	mu    sync.Mutex
 	calls []int
 }
 
-// unjournaled are those in transactions that have no journal.
+// unjournaled holds such calls for transactions without a journal.
 var unjournaled sync.Map // weak.Pointer[sql.Tx] → *halfway
 
-// halfwayIn finds those of the transaction of a statement, nil where there are none. It makes them where they are to be noted.
+// halfwayIn returns the calls of the statement's transaction, nil if there are none. If noted is true, it makes a place to note one.
 func halfwayIn(stmt *gorm.Statement, noted bool) *halfway {
 	if j := Of(stmt); j != nil {
 		return &j.halfway
@@ -52,7 +52,7 @@ func NoteHalfway(stmt *gorm.Statement) {
 	}
 }
 
-// IsHalfway reports whether the statement goes on with a call that has stored the rows of maps.
+// IsHalfway reports whether the statement belongs to a call that has stored rows of maps.
 func IsHalfway(stmt *gorm.Statement) bool {
 	h := halfwayIn(stmt, false)
 	if h == nil {
@@ -78,7 +78,7 @@ func (h *halfway) take() (is bool) {
 	hooks := statement.HookDepth()
 	h.calls = slices.DeleteFunc(h.calls, func(depth int) bool {
 		is = is || depth == hooks
-		return depth >= hooks // the deeper ones have ended
+		return depth >= hooks // calls in deeper hooks have ended
 	})
 	return is
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Hear lets a journal know of a statement that GORM has executed, where its connection tells nothing. What is executed
-// there past GORM, on the *sql.Tx itself, it does not hear of.
+// Hear tells a journal of a statement that GORM has executed, if the connection does not report it. Statements that the
+// program sends on the *sql.Tx itself, past GORM, stay unheard.
 func Hear(db *gorm.DB) { hear(db, db.RowsAffected) }
 
-// HearRead does so for one whose rows are read: where none came, it is not known whether the server was to send any.
+// HearRead is Hear for a statement that returns rows. If no row was read, the server may still have sent or written some.
 func HearRead(db *gorm.DB) {
 	rows := db.RowsAffected
 	if rows == 0 {
@@ -25,11 +25,12 @@ func HearRead(db *gorm.DB) {
 	hear(db, rows)
 }
 
-// hear knows how many rows the text has written or sent; less than none: that is not known.
+// hear is given the number of rows that the text has written or sent; negative: it is not known.
 func hear(db *gorm.DB, rows int64) {
 	if db.DryRun || db.Statement.SQL.Len() == 0 {
 		return
 	}
+	Relearn(db.Statement, db.Error)
 	j := Of(db.Statement)
 	if isUnsentWayBack(db) {
 		j.sendWayBack(db)
@@ -62,7 +63,7 @@ func answered(db *gorm.DB, rows int64) (text sqltext.Text, answer sqltx.Answer) 
 	}
 	switch {
 	case !text.Writes:
-	case db.Error != nil && (sqlstate.Of(db.Error) != "" || fault.IsAdded(db.Statement)): // by the server, or before it was sent
+	case db.Error != nil && (sqlstate.Of(db.Error) != "" || fault.IsAdded(db.Statement)): // the server refused it, or it was never sent
 		answer.Stored = !text.Single
 	default:
 		answer.Stored = !text.Counted || rows != 0 || db.Error != nil

@@ -15,8 +15,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// journal remembers what one transaction changed in the structs of the application, and restores it when the transaction,
-// or a savepoint in it, is rolled back. It hears of the end on the goroutine that commits or rolls back.
+// journal remembers what one transaction changed in the structs of the application, and restores it when the transaction
+// is rolled back, wholly or to a savepoint. Its methods for the end run on the goroutine that commits or rolls back.
 type journal struct {
 	beginning
 	pool gorm.ConnPool // the transaction, as GORM's statements hold it
@@ -26,7 +26,7 @@ type journal struct {
 	naming   naming
 	strict   int  // number of open calls of Transaction
 	refusals int  // number of statements and calls that gormlock has refused
-	call     call // the last one
+	call     call // the last call of the program
 	halfway  halfway
 	atWork   atWork
 	ending
@@ -37,53 +37,53 @@ type beginning struct {
 	BegunWith *lockrequest.Request // the locks that travelled with its BEGIN
 	locks     lockrequest.Opening  // how they travelled
 	opening   sqltx.Opening        // what it began with
-	deaf      bool                 // its connection reports nothing: it only hears what GORM executes, see Hear
+	deaf      bool                 // the connection reports nothing: the journal only hears of statements that GORM executes, see Hear
 	alone     bool                 // it was begun for one statement, see Adopt
 	plugin    *install.Settings
-	database  *sql.DB // that of the application; nil: it is not known
+	database  *sql.DB // the application's; nil: it is not known
 }
 
-// naming is what names of tables stand for in a transaction.
+// naming says which tables names stand for in a transaction.
 type naming struct {
-	paths   int // how often that may have changed
+	paths   int // how often the meaning of names may have changed
 	remade  int // how often tables may have been made, dropped or renamed
 	tables  *Tables
-	learned map[ownQuestion]install.Answer // what the server has said of names, if that holds in this transaction only
+	learned map[ownQuestion]install.Answer // the server's answers about names that hold in this transaction only
 }
 
-// atWork are the statements that may still put their structs back.
+// atWork counts the running statements that may still restore their structs.
 type atWork struct {
 	count int
 	began int64    // the moment when the outermost of them began
-	undo  []func() // what is to be taken back when they have ended
+	undo  []func() // to be called when they have ended
 }
 
 // ending is what is known of the end of a transaction.
 type ending struct {
 	over   bool // a text has ended it, and no other was begun
-	undone bool // that was a rollback, of what was written before
+	undone bool // that was a rollback, and the transaction had written something
 	asked  bool // a commit is on its way
-	astray bool // nothing of it is committed any more, and its structs wait for whoever uses them
+	astray bool // ctx has rolled it back, and its structs are restored when somebody uses them
 	strays *Astray
 	gone   bool // it has ended for good
-	ended  bool // and memory has followed
+	ended  bool // Ended was called, and memory follows
 	doubt  bool // whether it was committed is not known
 }
 
 // Step is something that happened to memory in a transaction.
 type Step interface {
-	// Undo takes it back: the server has.
+	// Undo undoes it in memory: the server has undone it.
 	Undo()
-	// Lose makes unread what it left in memory: whether the server has taken it back is not known.
+	// Lose makes its structs unread: it is not known whether the server has undone it.
 	Lose()
 }
 
-// Lingering is a Step that stays when it is taken back to a savepoint, and is taken back again with what was written before that.
+// Lingering is a Step that stays in the journal after a rollback to a savepoint, and is undone again with earlier steps.
 type Lingering interface{ Lingers() }
 
-// Regrouper is a Step that looks, before steps are taken back, where the structs of all steps are now.
+// Regrouper is a Step that finds out, before steps are undone, where the structs of all steps are now.
 type Regrouper interface {
-	// Regroup is called for one of the steps. Undone are to be taken back, or are lost.
+	// Regroup is called on one of the steps. The steps in undone are about to be undone, or lost.
 	Regroup(undone []Step, all *Ever, lost bool)
 }
 
@@ -97,14 +97,14 @@ func regroup(undone taken, all *Ever, lost bool) {
 	}
 }
 
-// undoing is a Step that is taken back where it might be.
+// undoing is a Step that is undone even if it is not certain that it must be.
 type undoing func()
 
 func (u undoing) Undo() { u() }
 func (u undoing) Lose() { u() }
 
-// Of is the journal of the transaction that the statement runs in. It is nil outside of one, and in one whose end
-// gormlock does not see.
+// Of is the journal of the transaction that the statement runs in. It is nil outside of a transaction, and if gormlock
+// does not see the transaction's end.
 func Of(stmt *gorm.Statement) *journal {
 	pool := statement.Unprepared(stmt.ConnPool)
 	if !isKey(pool) {
@@ -132,8 +132,8 @@ func (j *journal) of(pool gorm.ConnPool) {
 	drawerOf(pool).put(pool, j)
 }
 
-// Keep keeps a step for the case that the transaction, or the savepoint it is in now, is rolled back. The newest step is
-// taken back first. It reports false where the step is committed already: a text has ended the transaction.
+// Keep keeps a step for the case that the transaction is rolled back, wholly or to the current savepoint. The newest step is
+// undone first. It reports false if a text has ended the transaction, so the step is committed already.
 func (j *journal) Keep(step Step) (kept bool) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
@@ -147,19 +147,18 @@ func (j *journal) Keep(step Step) (kept bool) {
 	return !j.over
 }
 
-// Record keeps a function that takes a step back. It is called too where it is not known whether it must be.
+// Record keeps a function that undoes a step. It is called even if it is not certain that the step must be undone.
 func (j *journal) Record(undo func()) { j.Keep(undoing(undo)) }
 
-// Written is how many statements may have written something in the transaction, by whatever means, and were not rolled
-// back.
+// Written is the number of statements that may have written something in the transaction and were not rolled back.
 func (j *journal) Written() int {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
 	return j.past.written
 }
 
-// Path is a number for what names of tables stand for now. If it is that of an earlier statement, a name stands for the same table, as
-// far as the texts of the transaction tell.
+// Path is a number for the current meaning of table names. Two statements with the same number use a name for the same table, as
+// far as the texts of the transaction show.
 func (j *journal) Path() int {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
@@ -173,14 +172,14 @@ func (j *journal) Has(is func(Step) bool) bool {
 	return slices.ContainsFunc(j.past.steps, is)
 }
 
-// Ever visits all steps of the transaction, those too that were taken back, the oldest first.
+// Ever visits all steps of the transaction, even undone ones, the oldest first.
 func (j *journal) Ever(visit func(Step)) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
 	j.past.all().Since(0, 0, visit)
 }
 
-// Doom makes the commit a rollback that returns err. A rollback to a savepoint set before lifts it.
+// Doom makes the commit a rollback that returns err. A rollback to an earlier savepoint lifts it.
 func (j *journal) Doom(err error) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
@@ -224,7 +223,7 @@ func (j *journal) Commit() error {
 		return j.past.dooms[0]
 	case j.over && j.undone:
 		return errUndone
-	case j.astray: // since ctx was looked at
+	case j.astray: // ctx has ended since the caller looked at it
 		if err := j.opening.Ended(); err != nil {
 			return err
 		}
@@ -233,7 +232,7 @@ func (j *journal) Commit() error {
 	return nil
 }
 
-// errUndone is the error of a commit that commits nothing, and says so nowhere.
+// errUndone is the error of a commit that would commit nothing without an error.
 var errUndone = errors.New("gormlock: not committed: a statement has rolled back what was written in the transaction, and ended it")
 
 // Ended is called once, when the transaction has.
@@ -268,20 +267,20 @@ func (j *journal) isInDoubt() bool {
 	return j.doubt
 }
 
-// end forgets the past of the transaction. The steps that follow from its end run outside of the lock.
+// end forgets the past of the transaction, and passes its steps to with, outside of the lock.
 func (j *journal) end(with func(steps taken, all *Ever)) {
 	j.catchUp()
 	j.Mu.Lock()
 	all := j.past
 	j.past, j.naming.learned, j.naming.tables = past{}, nil, nil
 	if j.naming.remade > 0 && j.plugin != nil {
-		j.plugin.Learned.Forget() // also what others have learned meanwhile, who did not see it yet
+		j.plugin.Learned.Forget() // also what other transactions learned meanwhile, which did not see the change yet
 		j.naming.remade = 0
 	}
 	j.Mu.Unlock()
 	defer Released(all.held)
 	defer freeAll(all.pretended)
-	with(taken{all.steps, all.wrote}, all.ever) // which there is if there are steps
+	with(taken{all.steps, all.wrote}, all.ever) // ever is not nil if there are steps
 }
 
 // undo undoes the steps, the newest first, and all of them even if one panics.
@@ -292,7 +291,7 @@ func undo(undone taken, all *Ever) {
 	}
 }
 
-// lose does the same if it is not known what the server has undone.
+// lose loses the steps: it is not known whether the server has undone them.
 func lose(lost taken, all *Ever) {
 	regroup(lost, all, true)
 	for _, step := range lost.steps {

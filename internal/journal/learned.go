@@ -8,14 +8,15 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// What the plugin has asked a server about a name holds for one database and one search_path, and for a minute. A transaction
-// whose search_path is its own asks again, once for each name, and so does every one on a database whose connections got other ones.
+// The server's answer about a name holds for one database and one search_path, and for a minute. A transaction with its own search_path
+// asks again, once for each name. So does every transaction on a database where connections may have different search_paths.
 
-// Known is what the server has said of a name, if it holds for this statement.
+// Known is the server's earlier answer about a name, if it holds for this statement.
 func Known(stmt *gorm.Statement, asks, name string) (value any, known bool) {
 	l := lessonOf(stmt, asks, name)
 	if l.own == nil {
@@ -29,7 +30,7 @@ func Known(stmt *gorm.Statement, asks, name string) (value any, known bool) {
 	return l.own.naming.learned[ownQuestion{l.question, l.own.past.path}].Value()
 }
 
-// Learn keeps what the server has said.
+// Learn keeps the server's answer for Known.
 func Learn(stmt *gorm.Statement, asks, name string, value any) {
 	l := lessonOf(stmt, asks, name)
 	if l.own == nil {
@@ -46,13 +47,13 @@ func Learn(stmt *gorm.Statement, asks, name string, value any) {
 	l.own.naming.learned[ownQuestion{l.question, l.own.past.path}] = install.NewAnswer(value)
 }
 
-// ownQuestion is one that a transaction has asked, at this path.
+// ownQuestion is a question that a transaction has asked, with the path (see journal.Path) at which it did.
 type ownQuestion struct {
 	install.Question
 	path int
 }
 
-// lesson is where an answer is kept: in the transaction, or for all. If neither, it is not kept.
+// lesson says where an answer is kept: in the transaction, or for all statements. If own is nil and shared is false, it is not kept.
 type lesson struct {
 	question install.Question
 	own      *journal
@@ -69,12 +70,12 @@ func lessonOf(stmt *gorm.Statement, asks, name string) lesson {
 	case !moves && !remade:
 		l.shared = true
 	default:
-		l.own = j // nil where nobody hears what else the transaction does
+		l.own = j // nil if no journal hears what else the transaction does
 	}
 	return l
 }
 
-// HasMadeTables reports whether the transaction may have made or renamed tables, so that nobody knows whose rows are in them.
+// HasMadeTables reports whether the transaction may have made or renamed tables: then it is not known which rows are in them.
 func HasMadeTables(stmt *gorm.Statement) bool {
 	_, tables := Of(stmt).turned()
 	return tables
@@ -96,7 +97,7 @@ func Database(stmt *gorm.Statement) *sql.DB {
 	return database
 }
 
-// databaseOf is what a statement runs on: the *sql.DB, if it can be found, because each may have another search_path from the start.
+// databaseOf identifies the database of a statement, by the *sql.DB if it can be found: each *sql.DB may have a search_path of its own.
 func databaseOf(stmt *gorm.Statement, j *journal) any {
 	if db := DatabaseUnder(stmt.ConnPool); db != nil {
 		return db
@@ -121,7 +122,7 @@ func databaseOf(stmt *gorm.Statement, j *journal) any {
 	return nil
 }
 
-// behind is the *sql.DB of a *sql.Tx or *sql.Conn, which keep it where no method leads.
+// behind is the *sql.DB of a *sql.Tx or *sql.Conn, which keep it in a field that no method returns.
 func behind(pool any) *sql.DB {
 	value := reflect.ValueOf(pool)
 	if value.IsNil() {
@@ -146,13 +147,13 @@ func isQualified(name string) bool {
 		case c == '"' || c == '`':
 			quote = c
 		case c == '.':
-			return !strings.EqualFold(strings.Trim(name[:i], "\"`"), "pg_temp") // another one in each session
+			return !strings.EqualFold(strings.Trim(name[:i], "\"`"), "pg_temp") // each session has its own
 		}
 	}
 	return false
 }
 
-// heed notes what a text that no journal hears, or that ends with its transaction, does to the names of tables.
+// heed notes how a text changes the meaning of table names, if no journal hears the text or the change outlasts the transaction.
 func heed(learned *install.Learned, database any, text sqltext.Text, unheard bool) {
 	if text.Remakes {
 		learned.Forget()
@@ -162,7 +163,18 @@ func heed(learned *install.Learned, database any, text sqltext.Text, unheard boo
 	}
 }
 
-// hearOutside is called for a text of the program outside of the transactions that have a journal.
+// Relearn forgets what servers have said of names if the server did not find one in a statement: another session may have put another table or
+// view in the place of a table.
+func Relearn(stmt *gorm.Statement, err error) {
+	switch sqlstate.Of(err) {
+	case sqlstate.UndefinedColumn, sqlstate.UndefinedTable, sqlstate.InvalidColumnReference:
+		if s := install.Of(stmt.DB); s != nil {
+			s.Learned.Forget()
+		}
+	}
+}
+
+// hearOutside is called for a text of the program that runs outside of transactions with a journal.
 func hearOutside(db *gorm.DB) {
 	stmt, s := db.Statement, install.Of(db)
 	if _, built := stmt.Clauses["FROM"]; s == nil || built {

@@ -15,12 +15,12 @@ import (
 	"github.com/gormlock/gormlock/internal/sqltx"
 )
 
-// End has end commit or roll back a statement's own transaction, if it has one, as the error of db says, and tells the journal that Adopt gave
-// what became of it. Stays says that what was written is committed, or may be. A commit without an answer may be one, and its error says so.
+// End ends a statement's own transaction, if it has one: end commits it, or rolls it back if db has an error. End reports the outcome to the
+// journal that Adopt gave. stays says that the writes are committed, or may be. If a commit got no answer they may be, and the error says so.
 func End(db *gorm.DB, end func(*gorm.DB)) (stays bool) {
 	j := Of(db.Statement)
 	alone, has := adopted.LoadAndDelete(db.Statement)
-	if has && db.Error == nil { // as the pool asks for its own transactions
+	if has && db.Error == nil { // the pool does so for its own transactions
 		if err := j.Commit(); err != nil {
 			fault.Add(db, err)
 		}
@@ -36,7 +36,7 @@ func End(db *gorm.DB, end func(*gorm.DB)) (stays bool) {
 	return stays
 }
 
-// doubts reports whether the commit of a statement's own transaction, which has failed, may have been one.
+// doubts reports whether the failed commit of a statement's own transaction may have committed it all the same.
 func (j *journal) doubts(db *gorm.DB) bool {
 	switch {
 	case j == nil:
@@ -50,15 +50,15 @@ func (j *journal) doubts(db *gorm.DB) bool {
 		}
 		j.InDoubt()
 		db.Error = sqltx.InDoubt(db.Error)
-	case !j.isInDoubt(): // as the pool has seen
+	case !j.isInDoubt(): // the pool sees it
 		return false
 	}
 	db.Statement.Settings.Store(inDoubt{}, nil)
 	return true
 }
 
-// isUnanswered reports whether the error of a commit is neither what the server said, nor from before it was sent: then the ctx has its bare
-// error.
+// isUnanswered reports whether a commit was sent and got no answer. It did get one if the error is the server's. It was not sent if the error
+// is the bare error of a context.
 func isUnanswered(db *gorm.DB, err error) bool {
 	switch {
 	case err == nil, dialect.Of(db).IsSQLite():
@@ -71,13 +71,13 @@ func isUnanswered(db *gorm.DB, err error) bool {
 	return !slices.ContainsFunc(rolledBack, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
-// rolledBack is what pgx and lib/pq make of a commit that the server has answered with a rollback.
+// rolledBack are texts in the errors of pgx and lib/pq if the server has answered a commit with a rollback.
 var rolledBack = []string{"commit unexpectedly resulted in rollback", "operation in a failed transaction"}
 
 // inDoubt marks a statement whose own transaction may have been committed although it has failed.
 type inDoubt struct{}
 
-// Stays reports whether what a failed statement has written may be committed, until it calls Leave: it is not to be taken back.
+// Stays reports whether the writes of a failed statement may be committed, so that they must not be undone in memory. It holds until Leave.
 func Stays(stmt *gorm.Statement) bool {
 	_, stays := stmt.Settings.Load(inDoubt{})
 	return stays

@@ -5,20 +5,20 @@ import "slices"
 // past is what happened in a transaction so far, and the savepoints to which it can be rolled back.
 type past struct {
 	steps      []Step
-	ever       *Ever // nil: there are none
+	ever       *Ever // all steps, also undone ones; nil: there are none
 	dooms      []error
 	held       []heldLock // the locks whose end must be reported to an observer
 	pretended  []func()   // frees locks that are kept in memory
 	savepoints []savepoint
 	written    int    // number of texts that may have written something
-	stored     int    // number of those of which it is not known that they have stored nothing
-	wrote      int64  // the moment of the first of them; 0: there is none
-	path       int    // what names of tables stand for: see journal.Path
-	names      lookup // what has set that
-	unsure     bool   // a savepoint was set or released whose name only the server knows
+	stored     int    // number of those that may have stored something
+	wrote      int64  // the moment of the first text that may have written something; 0: there is none
+	path       int    // see journal.Path
+	names      lookup // the texts that have set where names are looked up
+	unsure     bool   // a savepoint was set or released, and only the server knows its name
 }
 
-// all are the steps, those that were undone among them.
+// all are all steps, even undone ones.
 func (p *past) all() *Ever {
 	if p.ever == nil {
 		p.ever = &Ever{}
@@ -26,14 +26,14 @@ func (p *past) all() *Ever {
 	return p.ever
 }
 
-// savepoint is the length of the past when it was set.
+// savepoint holds the lengths of the past's lists when it was set.
 type savepoint struct {
 	name                                           string
 	steps, dooms, held, pretended, written, stored int
 	wrote                                          int64 // the moment of the first text since then that may have written something; 0: there is none
 	path                                           int
 	names                                          lookup
-	maybe                                          bool // the server may not have it: the text that set or released it has failed
+	maybe                                          bool // it may not exist on the server, because the text that set or released it has failed
 }
 
 func (p *past) set(name string, maybe bool) {
@@ -53,7 +53,8 @@ func (p *past) write() {
 	}
 }
 
-// firstWrite is the moment of the first text behind a savepoint, or of all, that may have written something; 0: there is none.
+// firstWrite is the moment of the first text after a savepoint that may have written something; 0: there is none. A negative savepoint means
+// the beginning of the transaction.
 func (p *past) firstWrite(savepoint int) int64 {
 	if savepoint < 0 {
 		return p.wrote
@@ -61,7 +62,7 @@ func (p *past) firstWrite(savepoint int) int64 {
 	return p.savepoints[savepoint].wrote
 }
 
-// unwrite notes that what was written from a moment on is taken back.
+// unwrite notes that everything written from a moment on is undone.
 func (p *past) unwrite(from int64) {
 	if p.wrote >= from {
 		p.wrote = 0
@@ -115,13 +116,13 @@ func (p *past) doubt(from int) {
 	}
 }
 
-// taken are steps that are taken back, and the moment of the first text among them that may have written something; 0: there is none.
+// taken holds steps that are undone, and the moment of the first text among them that may have written something; 0: there is none.
 type taken struct {
 	steps []Step
 	wrote int64
 }
 
-// rollBackTo removes the steps that the server has undone, and returns them, with those that it may have undone.
+// rollBackTo removes and returns the steps that the server has undone, and also returns the steps that it may have undone.
 func (p *past) rollBackTo(name string) (undone, lost taken, freed []heldLock) {
 	newest, oldest := p.find(name)
 	if newest < 0 {
@@ -147,8 +148,8 @@ func (p *past) rollBackTo(name string) (undone, lost taken, freed []heldLock) {
 	return undone, lost, freed
 }
 
-// abort removes the steps that can only be rolled back any more, and returns them, with those for which this is not certain because
-// the server may not have the last savepoint. Certain says that it has.
+// abort removes and returns the steps of an aborted transaction that cannot be committed any more. lost are the steps that may still be
+// committed, because the last savepoint may not exist on the server. certain says that it exists.
 func (p *past) abort(certain bool) (undone, lost taken) {
 	if p.unsure {
 		return undone, taken{p.remove(0), p.wrote}
@@ -164,7 +165,7 @@ func (p *past) abort(certain bool) (undone, lost taken) {
 	return undone, lost
 }
 
-// since is the number of the first step behind a savepoint, or of all.
+// since is the number of the first step after a savepoint. A negative savepoint means the beginning of the transaction.
 func (p *past) since(savepoint int) int {
 	if savepoint < 0 {
 		return 0
@@ -172,7 +173,7 @@ func (p *past) since(savepoint int) int {
 	return p.savepoints[savepoint].steps
 }
 
-// remove takes the steps from a number on out of the past.
+// remove removes the steps from this number on, and returns them.
 func (p *past) remove(from int) []Step {
 	removed := slices.Clone(p.steps[from:])
 	if len(removed) == 0 {
@@ -186,7 +187,7 @@ func (p *past) remove(from int) []Step {
 	return removed
 }
 
-// linger keeps steps that were taken back to a savepoint if what was written before that may concern them.
+// linger keeps lingering steps after a rollback to a savepoint if the transaction had written something before the savepoint.
 func (p *past) linger(removed []Step, savepoint int) {
 	if savepoint < 0 || p.savepoints[savepoint].written == 0 {
 		return

@@ -31,15 +31,15 @@ func DatabaseUnder(pool gorm.ConnPool) *sql.DB {
 	return nil
 }
 
-// ConnPool stands in GORM for the application's *sql.DB. Its transactions can begin with locks and have a journal.
+// ConnPool replaces the application's *sql.DB in GORM. Its transactions can begin with locks and have a journal.
 type ConnPool struct {
 	*sql.DB
 	transactions *sqltx.Pool
 	plugin       *install.Settings
-	implicit     bool // the server commits before a statement about tables
+	implicit     bool // the server commits before each statement that creates, changes or drops a table
 }
 
-// ReplacePool puts a pool in the place of the *sql.DB of db, under GORM's cache of prepared statements if there is
+// ReplacePool replaces the *sql.DB of db by a ConnPool, under GORM's cache of prepared statements if there is
 // one. Any other pool, such as a single connection, stays.
 func ReplacePool(s *install.Settings, db *gorm.DB) {
 	wrap := func(pool gorm.ConnPool) gorm.ConnPool {
@@ -106,6 +106,24 @@ func keepsSnapshot(level sql.IsolationLevel) bool {
 	return level >= sql.LevelRepeatableRead
 }
 
+// ExecContext overrides that of the *sql.DB, as do the two below: what is outside of a transaction is sent once.
+func (p *ConnPool) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	return p.transactions.ExecContext(ctx, query, args...)
+}
+
+// QueryContext is for a query.
+func (p *ConnPool) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return p.transactions.QueryContext(ctx, query, args...)
+}
+
+// QueryRowContext is for one row.
+func (p *ConnPool) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	return p.transactions.QueryRowContext(ctx, query, args...)
+}
+
+// SendsOnce says so: see MaySendTwice.
+func (*ConnPool) SendsOnce() {}
+
 // PrepareContext prepares a statement for use inside and outside of the pool's transactions.
 func (p *ConnPool) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
 	return p.transactions.PrepareContext(ctx, query)
@@ -114,9 +132,9 @@ func (p *ConnPool) PrepareContext(ctx context.Context, query string) (*sql.Stmt,
 // GetDBConn is the *sql.DB the application opened: db.DB().
 func (p *ConnPool) GetDBConn() (*sql.DB, error) { return p.DB, nil }
 
-// ChoosePool picks the pool on which GORM begins its own transaction for a statement. Where nothing in it can need a
-// journal that is the plain *sql.DB: no round trip, no allocation more than without the plugin. Where something can, a
-// plain *sql.DB, which GORM's dbresolver or an older session may bring, gets a ConnPool in front.
+// ChoosePool picks the pool on which GORM begins its own transaction for a statement. If nothing in the statement needs a
+// journal, that is the plain *sql.DB, without a round trip or allocation more than in plain GORM. Otherwise it is a
+// ConnPool, even if GORM's dbresolver or an older session brings a plain *sql.DB.
 func ChoosePool(db *gorm.DB, needed bool) {
 	AtWork(db)
 	if db.SkipDefaultTransaction || db.Error != nil {
@@ -134,6 +152,9 @@ func ChoosePool(db *gorm.DB, needed bool) {
 	}
 }
 
+// PoolOver is the pool that sends each statement once, for a plugin that is installed in db.
+func PoolOver(db *gorm.DB, plain *sql.DB) *ConnPool { return poolOver(install.Of(db), plain, db) }
+
 // poolOver returns the one ConnPool over plain that the plugin keeps.
 func poolOver(s *install.Settings, plain *sql.DB, db *gorm.DB) *ConnPool {
 	pool, ok := s.Pools.Load(plain)
@@ -143,7 +164,7 @@ func poolOver(s *install.Settings, plain *sql.DB, db *gorm.DB) *ConnPool {
 	return pool.(*ConnPool)
 }
 
-// ResumePool takes ChoosePool back where no transaction was begun.
+// ResumePool undoes ChoosePool if no transaction was begun.
 func ResumePool(db *gorm.DB) {
 	plain, ok := db.Statement.ConnPool.(*sql.DB)
 	if pool, replaced := db.ConnPool.(*ConnPool); ok && replaced && pool.DB == plain {

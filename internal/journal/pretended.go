@@ -2,8 +2,9 @@ package journal
 
 import "slices"
 
-// AtEnd calls free once, when the transaction has ended or was rolled back to a savepoint set before. In doubt the lock is
-// held until the end. It reports false, and never calls free, where the transaction has ended already.
+// AtEnd calls free once, when the transaction has ended or was rolled back to an earlier savepoint. If it is not certain
+// whether it was rolled back to one, free is called at the end. If the transaction has ended already, AtEnd reports false and
+// never calls free.
 func (j *journal) AtEnd(free func()) bool {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()

@@ -10,17 +10,17 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// resolver is the callback by which GORM's dbresolver picks the database of a statement. It comes before all others.
+// resolver is the callback with which GORM's dbresolver picks the database of a statement. It runs before all others.
 const resolver = "gorm:db_resolver"
 
-// bare has GORM's callback processors without a callback in them: one runs scopes and parses the model, and nothing else.
+// bare has GORM's callback processors without callbacks: they run scopes and parse the model, and do nothing else.
 var bare = sync.OnceValue(func() *gorm.DB {
 	db, _ := gorm.Open(nil, &gorm.Config{DisableAutomaticPing: true}) // no dialect that could fail
 	return db
 })
 
-// ForWrite is db on the database where an update of the row would run: a transaction is begun by no statement, from whose model and
-// clauses dbresolver could tell. Without dbresolver it is db itself.
+// ForWrite is db on the database where an update of the row would run. dbresolver finds that out from a statement, and a BEGIN has none.
+// Without dbresolver it is db itself.
 func ForWrite(db *gorm.DB, row any) *gorm.DB {
 	resolve := db.Callback().Update().Get(resolver)
 	if resolve == nil {
@@ -35,19 +35,19 @@ func ForWrite(db *gorm.DB, row any) *gorm.DB {
 	return on
 }
 
-// OnSource is db for questions about a table whose answers on a replica would be late. It has nothing of what db was given, but the database
-// that Use names. Without dbresolver it is on db itself.
+// OnSource is a db for questions about a table that a replica would answer with old data. Of everything that db was given it keeps only the
+// database that Use names. Without dbresolver it is on the database of db.
 func OnSource(db *gorm.DB, table string) *gorm.DB {
 	source := db.Session(&gorm.Session{NewDB: true}).Set(resolver+":write", struct{}{}) // as its clause Write does
-	source.Statement.Table = statement.NameInStatement(table)                           // by which dbresolver knows it
+	source.Statement.Table = statement.NameInStatement(table)                           // dbresolver looks at it
 	if use, named := db.Statement.Clauses[statement.Using]; named {
 		source.Statement.Clauses[statement.Using] = use
 	}
 	return source.Session(&gorm.Session{})
 }
 
-// OnNamed is db on the source of the database that Use names, to begin a transaction: Use has picked a replica where there is one. Without Use
-// it is db itself.
+// OnNamed is db on the source of the database that Use names, to begin a transaction there. Use itself picks a replica if there is one. Without
+// Use it is db itself.
 func OnNamed(db *gorm.DB) *gorm.DB {
 	if _, named := db.Statement.Clauses[statement.Using]; !named {
 		return db
@@ -55,8 +55,8 @@ func OnNamed(db *gorm.DB) *gorm.DB {
 	return ForWrite(db, nil)
 }
 
-// sourceOf is what to begin on where dbresolver has picked this pool. It knows the pools as they were when it was installed, and
-// nothing of a single connection.
+// sourceOf is the pool on which to begin if dbresolver has picked this one. dbresolver knows the pools from before gormlock replaced them, and
+// does not know single connections.
 func sourceOf(db *gorm.DB, picked gorm.ConnPool) gorm.ConnPool {
 	database := DatabaseUnder(picked)
 	if conn, one := db.Statement.ConnPool.(*sql.Conn); one && database != nil && behind(conn) == database {

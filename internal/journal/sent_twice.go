@@ -1,30 +1,38 @@
 package journal
 
 import (
+	"database/sql"
+
 	"gorm.io/gorm"
 
-	"github.com/gormlock/gormlock/internal/install"
-	"github.com/gormlock/gormlock/internal/sqltx"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// MaySendTwice reports whether database/sql sends a query of db again, outside of a transaction, if its answer is lost. It does not if the query has
-// a connection of its own: db.Connection.
-func MaySendTwice(db *gorm.DB) (may bool) {
-	pool := DatabaseUnder(db.Statement.ConnPool)
-	if pool == nil {
+// SendOnce runs send, which executes one statement. It runs it in a transaction if the statement might be sent twice outside of one.
+func SendOnce(db *gorm.DB, send func(db *gorm.DB) error) error {
+	if db.DryRun || statement.Transaction(db.Statement) != nil || !MaySendTwice(db) {
+		return send(db)
+	}
+	return statement.Nested(db, send)
+}
+
+// MaySendTwice reports whether a statement of db that is outside of a transaction may be sent twice: see sqltx.ErrUnheard. It may on a pool that
+// is not ours, such as one under PlainTransactions. Where nothing can be begun, nothing can be done about it.
+func MaySendTwice(db *gorm.DB) bool {
+	pool := statement.Unprepared(db.Statement.ConnPool)
+	if prepared, is := pool.(*gorm.PreparedStmtDB); is {
+		pool = prepared.ConnPool
+	}
+	switch pool.(type) {
+	case *sql.Conn, interface{ SendsOnce() }:
 		return false
+	case gorm.TxBeginner, gorm.ConnPoolBeginner:
+		plain, err := db.DB()
+		if err != nil {
+			return true
+		}
+		may, _ := PoolOver(db, plain).transactions.SendsTwice(db.Statement.Context)
+		return may
 	}
-	known := &install.Of(db).SentTwice
-	if may, is := known.Load(pool); is {
-		return may.(bool)
-	}
-	conn, err := pool.Conn(db.Statement.Context)
-	if err != nil {
-		return false // the query will say it
-	}
-	defer func() { _ = conn.Close() }()
-	if conn.Raw(func(driver any) error { may = sqltx.SpeaksSimply(driver); return nil }) == nil {
-		known.Store(pool, may)
-	}
-	return may
+	return false
 }

@@ -1,19 +1,20 @@
 package journal
 
-// Straying is a Step with structs that nobody restores where ctx has ended the transaction and the program does not end it.
+// Straying is a Step with structs that must be restored even if ctx has ended the transaction and the program never ends it.
 type Straying interface {
-	// Stray is called from any goroutine. What it keeps is taken back by Undo or Lose, or by whoever uses the structs next.
+	// Stray keeps how to restore the structs, for Undo, Lose, or the next use of the structs. It may be called from any goroutine.
 	Stray(all *Astray)
-	// Loosen is called from any goroutine when the transaction is forgotten: what Stray keeps must keep no struct alive from then on.
+	// Loosen is called when the transaction is forgotten: from then on nothing that Stray keeps may keep a struct alive. It may be called from
+	// any goroutine.
 	Loosen()
 }
 
-// Astray is what is known of a transaction whose steps go astray, the oldest first.
+// Astray is what is known of a transaction when its steps go astray, the oldest first.
 type Astray struct {
 	Of     *Ever
-	Wrote  int64 // the moment of the first text that may have written something in what is taken back; 0: there is none
-	Undone bool  // the step is taken back; otherwise it only tells of places: it was taken back before, or never is
-	Known  any   // who keeps its structs keeps here what is known of them
+	Wrote  int64 // the moment of the first undone text that may have written something; 0: there is none
+	Undone bool  // the step is undone now; otherwise it was undone before or never is, and only shows where structs are
+	Known  any   // for the package that keeps the structs
 }
 
 // strayStep takes one step astray.
@@ -29,7 +30,7 @@ func (j *journal) strayStep(step Step, undone bool) {
 	}
 }
 
-// Stray implements sqltx.Watcher. The steps stay in the past: the goroutine of the transaction may still take them back.
+// Stray implements sqltx.Watcher. The steps stay in the past, because the goroutine of the transaction may still undo them.
 func (j *journal) Stray(all bool) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
@@ -58,7 +59,7 @@ func (j *journal) stray(savepoint int, all bool) {
 	})
 }
 
-// strayIfEnded does so as soon as ctx has ended, unless a commit is on its way, whose outcome decides.
+// strayIfEnded lets all steps go astray if ctx has ended. If a commit is on its way, its outcome decides instead.
 func (j *journal) strayIfEnded() {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
@@ -67,7 +68,7 @@ func (j *journal) strayIfEnded() {
 	}
 }
 
-// StrayEnded is called before structs are used. The context package ends a transaction on a goroutine of its own, and may be late.
+// StrayEnded is called before structs are used. database/sql notices the end of a context on another goroutine, and may be late.
 func StrayEnded() {
 	for i := range drawers {
 		if drawers[i].mayEnd.Load() == 0 {
@@ -79,7 +80,7 @@ func StrayEnded() {
 	}
 }
 
-// Forgotten implements sqltx.Watcher. What the transaction had in memory stays astray.
+// Forgotten implements sqltx.Watcher. The structs of the transaction stay astray.
 func (j *journal) Forgotten() {
 	j.Mu.Lock()
 	pool, all := j.pool, j.past

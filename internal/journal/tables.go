@@ -14,25 +14,25 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// TableName is a name that statements have for a table, and what decides which table that is.
+// TableName is a name that statements use for a table, with everything that decides which table it is.
 type TableName struct {
 	statement.Relation
 	at     lookup // where names are looked up
-	remade int    // behind so many statements that may have made or renamed tables
+	remade int    // how many statements before may have made or renamed tables
 }
 
-// IsSame reports whether two names mean the same table, whatever that is.
+// IsSame reports whether two names are certain to mean the same table.
 func (n TableName) IsSame(other TableName) bool {
 	return n.Relation == other.Relation && n.at == other.at && n.remade == other.remade
 }
 
-// Tables are the names of tables that a transaction has met, and what the server has said of them. One table may have several: those of a
-// view and of a partition are its names too. So the server is asked which table a name is, but only if a transaction has two names for the
-// table of one model, and writes.
+// Tables are the names of tables that a transaction has met, and the server's answers about them. One table can have several names, for
+// example those of its views and partitions. So gormlock asks the server which table a name is, but only if a transaction has two names for
+// the table of one model, and writes.
 type Tables struct {
 	mu   sync.Mutex
 	met  []metTable
-	said map[TableName]string // which table a name is; empty: its rows may also have another name
+	said map[TableName]string // which table a name is; empty: its rows may be reached by another name too
 }
 
 type metTable struct {
@@ -40,7 +40,8 @@ type metTable struct {
 	name TableName
 }
 
-// Tables are those of the transaction, and a name for one without the name itself. Both are empty outside of transactions.
+// Tables returns the Tables of the transaction, and a TableName of this moment in which the caller sets the name. Outside of transactions both
+// are empty.
 func (j *journal) Tables() (tables *Tables, now TableName) {
 	if j == nil {
 		return nil, TableName{}
@@ -53,7 +54,7 @@ func (j *journal) Tables() (tables *Tables, now TableName) {
 	return j.naming.tables, TableName{at: j.past.names, remade: j.naming.remade}
 }
 
-// Meet notes that a statement has a model in a table.
+// Meet notes that a statement uses a model with this table.
 func (t *Tables) Meet(of reflect.Type, name TableName) {
 	if t == nil {
 		return
@@ -65,7 +66,7 @@ func (t *Tables) Meet(of reflect.Type, name TableName) {
 	}
 }
 
-// Which is the table that a name is: no other name that is known has its rows. It is empty if that is not certain.
+// Which identifies the table that a name means, so that names can be compared. It is empty if that is not certain.
 func (t *Tables) Which(name TableName) string {
 	if t == nil {
 		return ""
@@ -75,9 +76,9 @@ func (t *Tables) Which(name TableName) string {
 	return t.said[name]
 }
 
-// Ask asks the server which tables the names of a model are, if there are several. It is called before a statement writes: the server answers
-// nothing any more when a statement has failed, and what the transaction has renamed it knows by other names. The answers are those of this
-// transaction: another connection may have a temporary table, and another program may make a table part of one before the next transaction.
+// Ask asks the server which tables the names of a model are, if there are several. It is called before a statement writes: after a failed
+// statement the server answers no more, and after a rename it knows only the new name. The answers hold for this transaction only: another
+// connection may have a temporary table of that name, and another program may make the table a partition before the next transaction.
 func (t *Tables) Ask(stmt *gorm.Statement, of reflect.Type, now TableName) {
 	if t == nil || now.remade > 0 || stmt.DryRun || stmt.Error != nil {
 		return
@@ -87,8 +88,8 @@ func (t *Tables) Ask(stmt *gorm.Statement, of reflect.Type, now TableName) {
 	}
 }
 
-// unsaid are the questions about the names of a model of which the server has said nothing. There are none if it can tell less than two of
-// its names: they would be compared with nothing.
+// unsaid are the questions about names of a model that the server has not answered yet. There are none if fewer than two names can have an
+// answer, because there would be nothing to compare.
 func (t *Tables) unsaid(of reflect.Type, d dialect.Dialect, at lookup) (questions []question) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,16 +121,16 @@ func (t *Tables) say(name TableName, which string) {
 	t.said[name] = which
 }
 
-// question is one about a name, and the answer.
+// question is a question about a name, with its answer.
 type question struct {
 	name  TableName
-	text  string // empty: the server tells nothing of such a name
+	text  string // empty: the server cannot be asked about such a name
 	args  []any
 	which string
 }
 
-// about is the question which table a name is, if names are looked up at that place now. The answer is empty for a view, a partition, a partitioned
-// or foreign table, one that inherits, and one with rules: others may have the same rows.
+// about is the question which table a name is, if at says where names are looked up now. The answer is empty for a view, a partition, a
+// partitioned or foreign table, a table with inheritance, and one with rules: other names may reach the same rows.
 func about(d dialect.Dialect, name TableName, at lookup) question {
 	schema, elsewhere := name.Schema, name.Schema == "" && name.at != at
 	if elsewhere {
@@ -170,7 +171,7 @@ func which(stmt *gorm.Statement, questions []question) []question {
 	}
 	for i, n := range found {
 		if n > 1 {
-			questions[i].which = "" // names that differ in their letters only
+			questions[i].which = "" // several tables, with names that differ only in upper and lower case
 		}
 	}
 	if rows.Err() != nil {
@@ -193,8 +194,8 @@ WHERE table_name = ? AND table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND 
 const whichOnSQLite = `lower(name) FROM sqlite_master WHERE lower(name) = lower(?) AND type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'
 AND NOT EXISTS (SELECT 1 FROM sqlite_temp_master t WHERE lower(t.name) = lower(sqlite_master.name))`
 
-// whichTable is the question without its SELECT, and what it is about. There is none where a server tells nothing of the name. The schema may be that where a name
-// was looked up before, if no temporary table hid it.
+// whichTable is the question without its SELECT, and its arguments. It is empty if the server cannot be asked about the name. hidden says that
+// the schema is where the name was looked up before: then a temporary table must not hide it.
 func whichTable(d dialect.Dialect, hidden bool, schema, name string) (question string, about []any) {
 	switch {
 	case d.IsPostgres() && hidden:

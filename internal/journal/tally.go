@@ -12,30 +12,30 @@ import (
 
 func init() { fault.Added = NoteRefusal }
 
-// Tally is how much a transaction had stored, and how often gormlock had refused something in it, when a statement began. The same is counted when
-// the statement ends. If both have grown, by the statement itself, its hooks or its associations, the transaction must not commit half of what was
-// asked for. What the hooks made of the error does not matter.
+// Tally counts, at the beginning of a statement, how much its transaction has stored and how often gormlock has refused something in it. Both are
+// counted again at the end. If both have grown, by the statement, its hooks or its associations, the transaction must not commit, because it would
+// store half of what was asked for. It does not matter whether the hooks dropped the error.
 type Tally struct {
 	stored, refused int
 	known           bool
-	own             *journal // counts for this statement alone, where the transaction has no journal
+	own             *journal // counts for this statement alone, if the transaction has no journal
 	call            call
 }
 
-// call is a call of the program that makes several statements: Association(…).Append makes one for each owner. They share a configuration that no
-// other call has.
+// call is a call of the program that makes several statements: Association(…).Append makes one for each owner. They share a *gorm.Config that
+// no other call has.
 type call struct {
 	of     *gorm.Config
-	stored int // before it
+	stored int // past.stored before it
 }
 
-// tallied are the journals that only count. They hear what GORM executes, and are found by nothing else.
+// tallied holds the journals that only count. They hear of statements that GORM executes, and Of does not find them.
 var tallied struct {
 	count atomic.Int64
 	by    sync.Map // gorm.ConnPool → *journal
 }
 
-// talliedFor is the journal that counts for a statement whose transaction has no other, nil where none does.
+// talliedFor is the journal that only counts for a statement's transaction, nil if there is none.
 func talliedFor(stmt *gorm.Statement) *journal {
 	if tallied.count.Load() == 0 {
 		return nil
@@ -57,8 +57,8 @@ func counting(stmt *gorm.Statement) *journal {
 	return talliedFor(stmt)
 }
 
-// Count begins to count for a statement. Outside of a transaction nobody counts: there is nothing to roll back. Where the transaction has no journal,
-// one is made for a statement that may store more than its own rows.
+// Count begins to count for a statement. Outside of a transaction nothing is counted, because nothing can be rolled back. If the transaction has no
+// journal, and the statement may store more than its own rows, Count makes one that only counts.
 func Count(stmt *gorm.Statement, storesMore bool) (t Tally, known bool) {
 	if stmt.DryRun {
 		return t, false
@@ -84,8 +84,8 @@ func Count(stmt *gorm.Statement, storesMore bool) (t Tally, known bool) {
 	return t, true
 }
 
-// End reports whether something was stored since, and whether something was refused. Where nobody has counted, the statement has stored at most its
-// own rows.
+// End reports whether something was stored since Count, and whether something was refused. If nothing was counted, the statement has stored at
+// most its own rows.
 func (t *Tally) End(db *gorm.DB) (stored, refused bool) {
 	if t == nil || !t.known {
 		return db.RowsAffected > 0, false
@@ -101,15 +101,15 @@ func (t *Tally) End(db *gorm.DB) (stored, refused bool) {
 	}
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	j.call = t.call // not that of a hook's statement
+	j.call = t.call // a statement of a hook may have set its own
 	stored, refused = j.past.stored > t.stored, j.refusals > t.refused
 	if earlier := t.own != nil || j.past.stored > t.call.stored; refused && !stored && earlier {
-		stored = statement.InAssociation() // for an owner before
+		stored = statement.InAssociation() // stored for an earlier owner
 	}
 	return stored, refused
 }
 
-// NoteRefusal notes that gormlock has refused a statement, or a call, in the transaction of db. Nil is no refusal.
+// NoteRefusal notes that gormlock has refused a statement or a call in the transaction of db. A nil err is no refusal.
 func NoteRefusal(db *gorm.DB, err error) {
 	if err == nil || db.DryRun {
 		return

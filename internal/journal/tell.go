@@ -10,7 +10,7 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// TellLocks reports the outcome of a request that began to wait at this time. Locks that were granted are reported
+// TellLocks reports the outcome of a request to the observer. began is when the wait began. Granted locks are reported
 // again when the transaction of j ends.
 func TellLocks(ctx context.Context, p *install.Settings, request *lockrequest.Request, began time.Time, j *journal, err error) {
 	if !p.Observed() || request == nil {
@@ -46,7 +46,7 @@ type heldLock struct {
 	since     time.Time
 }
 
-// hold remembers a lock so that its end is reported. A lock that is already held ends only once. A nil journal remembers
+// hold remembers a lock so that its end is reported, once even if it was taken twice. A nil journal remembers
 // nothing.
 func (j *journal) hold(lock heldLock) {
 	if j == nil {
@@ -62,7 +62,7 @@ func (j *journal) hold(lock heldLock) {
 	j.past.held = append(j.past.held, lock)
 }
 
-// Released says that locks have ended.
+// Released reports to the observer that locks have ended.
 func Released(locks []heldLock) {
 	for _, l := range locks {
 		l.plugin.Tell(l.ctx, observe.Event{Kind: observe.Released, Key: l.key, Mode: l.mode, Held: time.Since(l.since)})

@@ -10,20 +10,21 @@ var moments atomic.Int64
 // Moment is a number that is greater than any before.
 func Moment() int64 { return moments.Add(1) }
 
-// Ever is all steps of a transaction so far, those too that were taken back: the caller may move later structs to where theirs are. It also has
-// those that are never taken back: of statements that had structs and wrote none of them. They failed, were refused, or found no row. A
-// statement that has failed is added when the server may have taken all back already, and memory follows only then.
+// Ever holds all steps of a transaction so far, even undone ones, because the program may move structs to places that an older step knows. It also
+// holds steps that are never undone: those of statements that wrote none of their structs because they failed, were refused, or found no row. When
+// the step of a failed statement is added, the server may have undone everything already, and memory follows only after that.
 type Ever struct {
-	Places any      // what is known of where their structs are: who looks for these keeps it here
-	Wrote  int64    // the moment of the first text that may have written something in what is taken back now; 0: there is none
-	Used   sync.Map // the structs that the program has used since they went astray, and when: kept by who knows of strays
+	Places any      // for the package that looks for the structs: where they are
+	Wrote  int64    // the moment of the first text being undone now that may have written something; 0: there is none
+	Used   sync.Map // the structs that the program used after they went astray, and when: for the package that knows the strays
 
 	mu    sync.Mutex
 	steps []Step
 	tried []Step
 }
 
-// Since visits the steps from numbers on, the oldest first, then those that are never taken back. It returns how many there are.
+// Since visits the steps from number step on, the oldest first, and then those that are never undone, from number tried on. It returns how many
+// of both there are.
 func (e *Ever) Since(step, tried int, visit func(Step)) (steps, alsoTried int) {
 	e.mu.Lock()
 	all, never := e.steps, e.tried
@@ -43,7 +44,7 @@ func (e *Ever) keep(step Step) {
 	e.steps = append(e.steps, step)
 }
 
-// KeepTried adds a step that is never taken back: neither its Undo nor its Lose is called.
+// KeepTried adds a step that is never undone: neither its Undo nor its Lose is called.
 func (j *journal) KeepTried(step Step) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()

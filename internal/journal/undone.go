@@ -8,18 +8,19 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// A commit behind a ROLLBACK in a text commits nothing, and the driver does not say so. The pool asks the journals of its own transactions
-// before it commits. Nobody asks for others, so they are ended as soon as such a text is heard: their commit is sql.ErrTxDone.
+// If a text has sent ROLLBACK, the commit that follows commits nothing, and the driver reports no error. The pool asks the journals of its own
+// transactions before it commits. For other transactions nobody asks. So they are ended as soon as the journal hears of such a text, and their
+// commit returns sql.ErrTxDone.
 
-// endUndone ends a transaction whose commit nobody can refuse, and which a text has rolled back.
+// endUndone ends a transaction that a text has rolled back, if gormlock cannot refuse its commit.
 func endUndone(stmt *gorm.Statement) {
 	if tx := statement.Transaction(stmt); tx != nil {
-		_ = tx.Rollback() // there is none on the server any more
+		_ = tx.Rollback() // the server has no transaction any more
 	}
 }
 
-// RefuseCommit fails a text that would commit an aborted transaction, where gormlock does not hear what the server answers: that it has
-// rolled it back. The commit of the program then says so.
+// RefuseCommit fails a text that would commit an aborted transaction, if gormlock does not hear the server's answer. The server would answer
+// with a rollback. The text then stays unsent, so the commit of the program returns the error.
 func RefuseCommit(db *gorm.DB) {
 	stmt, tx := db.Statement, statement.Transaction(db.Statement)
 	if db.Error != nil || db.DryRun || stmt.SQL.Len() == 0 || tx == nil || !statement.IsPostgres(db) {

@@ -13,18 +13,18 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// isUnsentWayBack reports whether a nested transaction was not rolled back, because its context has ended. GORM drops the error, and would
-// commit with the outer transaction what the nested one did.
+// isUnsentWayBack reports whether the rollback to the savepoint of a nested transaction was not sent, because the context has ended. GORM drops
+// that error, and would commit the work of the nested transaction with the outer one.
 func isUnsentWayBack(db *gorm.DB) bool {
 	ended := db.Statement.Context.Err()
 	return db.Error != nil && ended != nil && errors.Is(db.Error, ended) && sqltext.Read(db.Statement.SQL.String()).GoesBack() && statement.InNesting()
 }
 
-// sendWayBack sends it. If that fails, the transaction can only be rolled back.
+// sendWayBack sends the rollback to the savepoint. If that fails, the transaction can only be rolled back.
 func (j *journal) sendWayBack(db *gorm.DB) {
 	text := db.Statement.SQL.String()
 	if j != nil && !j.hasSavepoint(sqltext.Read(text).Commands) {
-		return // it was not set, because the context had ended before
+		return // the savepoint was not set, because the context had ended before
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(db.Statement.Context), 5*time.Second)
 	defer cancel()

@@ -9,15 +9,16 @@ import (
 
 const (
 	ownTransaction = "pg_current_xact_id_if_assigned()::text::bigint"
-	// BeginsByWriter is how the text of ByWriter begins, as a column.
+	// BeginsByWriter is the beginning of the text of ByWriter, as one of several columns.
 	BeginsByWriter = ",CASE WHEN " + ownTransaction + " IS NULL OR "
 )
 
-// ByWriter is others where the xmin of a visible row is that of another transaction, and own where it is that of this one or of a savepoint of it,
-// which may be released. An id that the snapshot does not know belongs to a transaction that has begun since. A statement sees a row of such another
-// one only if it has waited for a lock on it, so that it was committed. An id far beyond belongs to a row that was frozen before the ids came round.
+// ByWriter is the SQL text of a CASE over the xmin of a visible row: own if this transaction wrote the row, perhaps in a savepoint, released or not,
+// and others if another transaction did. An id that the snapshot does not know belongs to a transaction that began later. A statement sees a row of
+// such a transaction only if it waited for a lock on the row, and then that transaction is committed: locks says that the statement locks rows. An
+// id far beyond the snapshot belongs to a row that was frozen before transaction ids wrapped around.
 func ByWriter(xmin, others, own string, locks bool) string {
-	later := "((" + xmin + "::text::bigint-" + ownTransaction + ")&4294967295)" // how many ids after the transaction's own, savepoints have some
+	later := "((" + xmin + "::text::bigint-" + ownTransaction + ")&4294967295)" // how far the id is after the transaction's own: savepoints have ids too
 	id := "(" + ownTransaction + "+" + later + ")"
 	beyond := id + "-pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 	ended := "pg_xact_status(" + id + "::text::xid8)<>'in progress'"
@@ -30,15 +31,15 @@ func ByWriter(xmin, others, own string, locks bool) string {
 		" ELSE " + own + " END"
 }
 
-// HasXmin reports whether rows of the statement's table say which transaction wrote them: rows of a view do not.
+// HasXmin reports whether rows of the statement's table have an xmin: rows of a view do not.
 func HasXmin(stmt *gorm.Statement) bool { return hasXmin(stmt, statement.NameInSQL(stmt)) }
 
 func hasXmin(stmt *gorm.Statement, table string) bool {
 	return Ask(stmt, "xmin", table, "SELECT relkind IN ('r','p','m') FROM pg_class WHERE oid=to_regclass($1)", table)
 }
 
-// WroteAny reports whether the transaction of a statement has itself written one of the rows of a model that a query finds, as they are now. Where
-// the server does not tell, or only PostgreSQL would, known is false.
+// WroteAny reports whether the statement's own transaction wrote the current version of any row that a query finds. If the server does not tell,
+// or is not PostgreSQL, known is false.
 func WroteAny(stmt *gorm.Statement, query func(q *gorm.DB) *gorm.DB) (wrote, known bool) {
 	if !statement.IsPostgres(stmt.DB) || statement.Transaction(stmt) == nil {
 		return false, false

@@ -10,7 +10,7 @@ import (
 	"github.com/gormlock/gormlock/internal/lockid"
 )
 
-// After is for how long a key must be waited for or held to get a name.
+// After is for how long a caller must wait for or hold a key before it gets a name.
 const After = time.Second
 
 const (
@@ -18,11 +18,11 @@ const (
 	room       = 50_000 // keys that are not old enough yet; more are not noted
 	patience   = 5 * time.Second
 	maxBackoff = 30 * time.Second
-	remembered = time.Hour // a name that was written is not written again for so long
+	remembered = time.Hour // for so long, a name that was written is not written again
 	sweepEvery = 10 * time.Minute
 )
 
-// Scope is the end of what frees a lock.
+// Scope says with whose end a lock is freed at the latest.
 type Scope string
 
 // The scopes of advisory locks.
@@ -34,7 +34,7 @@ const (
 // ID is a key as pg_locks has it.
 type ID = lockid.ID
 
-// Recorder writes names. Its goroutine runs while there are keys to look after.
+// Recorder writes names. Its goroutine runs while there are keys to check.
 type Recorder struct {
 	db     *sql.DB
 	report func(error)
@@ -49,7 +49,7 @@ type Recorder struct {
 	closed   bool
 	failures int // in a row
 
-	// Of the goroutine, one at a time.
+	// for the goroutine, one at a time
 	written map[ID]time.Time
 	swept   time.Time
 }
@@ -60,16 +60,15 @@ type noted struct {
 	at    time.Time
 }
 
-// New is a recorder that writes to db. report is told of the first failure of a row of
-// them, from the recorder's goroutine.
+// New is a recorder that writes to db. The recorder's goroutine calls report for the first failure of a series.
 func New(db *sql.DB, report func(error)) *Recorder {
 	r := &Recorder{db: db, report: report, pending: map[ID]noted{}, written: map[ID]time.Time{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
 
-// Note says that somebody is about to ask for a key. It does not block, and cannot fail:
-// while tens of thousands of other keys wait to be looked after, the key gets no name.
+// Note says that a caller is about to ask for a key. It does not block, and cannot fail. If tens of thousands of other keys are already noted, the
+// key gets no name.
 func (r *Recorder) Note(id ID, scope Scope, name fmt.Stringer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +91,7 @@ func (r *Recorder) Close() {
 	r.wg.Wait()
 }
 
-// run looks after pending keys until there are none.
+// run checks pending keys until there are none.
 func (r *Recorder) run() {
 	timer := time.NewTimer(every)
 	defer timer.Stop()
@@ -109,7 +108,7 @@ func (r *Recorder) run() {
 	}
 }
 
-// pause is how long to wait after a flush that ended so.
+// pause is how long to wait after a flush that ended with err.
 func (r *Recorder) pause(err error) time.Duration {
 	if err == nil || r.ctx.Err() != nil {
 		r.failures = 0
@@ -129,8 +128,7 @@ func (r *Recorder) idle() bool {
 	return !r.running
 }
 
-// flush names the keys that were noted long enough ago and are still in the lock table,
-// and forgets those that are not.
+// flush names the keys that were noted long enough ago and are still in the lock table, and forgets those that are not.
 func (r *Recorder) flush() error {
 	due := r.due(time.Now().Add(-After))
 	if len(due) == 0 {
@@ -167,7 +165,7 @@ func (r *Recorder) due(before time.Time) map[ID]noted {
 	return due
 }
 
-// forget takes the keys that were looked after off the list, and remembers whose names were written.
+// forget removes the keys that were checked from the list, and remembers whose names were written.
 func (r *Recorder) forget(due map[ID]noted, names []row) {
 	now := time.Now()
 	for id, at := range r.written {

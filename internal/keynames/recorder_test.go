@@ -65,7 +65,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// L18. Names that nobody needed for a day go, unless the lock is held all the same.
+// L18. Names that were not needed for a day are deleted, unless the lock is still held.
 func TestRecorder_sweeps(t *testing.T) {
 	t.Parallel()
 	db, r := open(t)
@@ -83,7 +83,7 @@ func TestRecorder_sweeps(t *testing.T) {
 	}
 }
 
-// Many programs with one hot key write one row, once, and none hinders the other.
+// Many programs with one hot key write one row, once, and do not block each other.
 func TestRecorder_besideOthers(t *testing.T) {
 	t.Parallel()
 	db, first := open(t)
@@ -104,7 +104,7 @@ func TestRecorder_besideOthers(t *testing.T) {
 	eventually(t, "the name is written", func() bool { return names(t, db)[id.ID] == key.String() })
 }
 
-// What is noted while the server cannot be reached is named when it can be again.
+// A key that is noted while the server cannot be reached gets its name later.
 func TestRecorder_goesOnAfterFailures(t *testing.T) {
 	t.Parallel()
 	proxy, dsn := pgtest.Tap(t, pgtest.DSN(t))

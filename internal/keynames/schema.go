@@ -1,6 +1,5 @@
-// Package keynames keeps the names of lock keys in a table, so that whoever looks at
-// pg_locks can say which lock a number is. Only keys that were waited for or held for
-// longer than [After] get a row.
+// Package keynames keeps the names of lock keys in a table, so that readers of pg_locks can name the lock behind a number. A key only gets a row if
+// somebody waited for it or held it for longer than [After].
 package keynames
 
 import (
@@ -25,8 +24,7 @@ const Schema = `CREATE TABLE IF NOT EXISTS gormlock_key_name (
 // Execer runs a statement: a *sql.DB, *sql.Conn or *sql.Tx.
 type Execer = newtable.Execer
 
-// Migrate creates the table of names where the search_path finds none. Any number of
-// programs may call it at once. On failure nothing was created.
+// Migrate creates the table of names if the search_path finds none. Any number of programs may call it at once. On failure nothing was created.
 func Migrate(ctx context.Context, db Execer) error {
 	return newtable.Table{Name: Table, Quoted: Table, DDL: Schema, Lock: 7452331120164529999}.Create(ctx, db)
 }

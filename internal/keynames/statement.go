@@ -13,12 +13,12 @@ import (
 
 const here = `locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 
-// lockedSQL is the keys in the lock table, those that are waited for first.
+// lockedSQL selects the keys in the lock table, those with waiters first.
 const lockedSQL = `SELECT objsubid::int2, (classid::int8 << 32) | objid::int8 FROM pg_locks WHERE ` + here + `
 GROUP BY 1, 2 ORDER BY bool_and(granted) LIMIT 50000`
 
-// writeSQL leaves rows alone that say the same already, so that many programs with one
-// hot key write it once. The order keeps two of them from a deadlock.
+// writeSQL does not write rows that would stay the same, so that many programs with one hot key write it once. The order prevents deadlocks between
+// two of them.
 const writeSQL = `INSERT INTO gormlock_key_name AS t (space, id, name, scope, seen_at)
 SELECT space, id, name, scope, now() FROM jsonb_to_recordset($1::jsonb) AS k(space int2, id int8, name text, scope text)
 WHERE NOT EXISTS (SELECT FROM gormlock_key_name w
@@ -26,7 +26,7 @@ WHERE NOT EXISTS (SELECT FROM gormlock_key_name w
 ORDER BY space, id
 ON CONFLICT (space, id) DO UPDATE SET name = excluded.name, scope = excluded.scope, seen_at = excluded.seen_at`
 
-// sweepSQL deletes names that nobody needed for a day and nobody has locked now.
+// sweepSQL deletes names that were not needed for a day and whose keys are not locked now.
 const sweepSQL = `DELETE FROM gormlock_key_name WHERE (space, id) IN (
 	SELECT space, id FROM gormlock_key_name t
 	WHERE seen_at < now() - interval '1 day' AND (space, id) NOT IN (
@@ -84,10 +84,10 @@ func (r *Recorder) sweep(ctx context.Context) error {
 	return nil
 }
 
-// naming is what a recorder does, for people.
+// naming says for people what a recorder does.
 const naming = "names of keys are not written to " + Table
 
-// explain says what was not done, with the cure where there is one.
+// explain says what was not done, with the cure if there is one.
 func explain(err error) error {
 	if errors.Is(err, otherdb.ErrNotPostgres) {
 		return err

@@ -12,14 +12,14 @@ import (
 	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
-// The bounds of what is remembered, and of the texts that a condition may have.
+// Limits of what is remembered, and of the texts of a condition.
 const (
 	mostConditions = 1000 // of a program; further ones keep their parameters
-	mostValues     = 8    // of a place, before it is one that varies
+	mostValues     = 8    // of a place, before it counts as varying
 	mostTexts      = 32   // of a condition
 )
 
-// Conditions are those of a plugin. The zero value is ready.
+// Conditions are the conditions of a plugin. The zero value is ready.
 type Conditions struct {
 	known sync.Map // question → *condition
 	count atomic.Int64
@@ -28,7 +28,7 @@ type Conditions struct {
 // question is a text with parameters, about a model in a table.
 type question struct {
 	text  string
-	model *schema.Schema // nil: none, or the text is about other tables too
+	model *schema.Schema // nil: there is none, or the text is about other tables too
 	table string
 }
 
@@ -44,11 +44,11 @@ type condition struct {
 type state struct {
 	kinds  []kinds           // of each place
 	varies []bool            // of each place
-	values [][]string        // that were seen there
+	values [][]string        // the values seen at each place
 	texts  map[string]string // the values that are written out → the text with them
 }
 
-// of returns the condition of a text, and nil for one that is to stay as it is.
+// of returns the condition of a text, or nil if the text must stay as it is.
 func (c *Conditions) of(asked question) *condition {
 	if known, ok := c.known.Load(asked); ok {
 		return known.(*condition) //nolint:forcetypeassert // nothing else is
@@ -71,8 +71,8 @@ func (c *Conditions) of(asked question) *condition {
 	return known.(*condition) //nolint:forcetypeassert // nothing else is
 }
 
-// written returns the text with constants, and of each argument whether it is still a parameter there. It is not ok where
-// all are. The parameters of the text are numbered from first on.
+// written returns the text with constants, and says for each argument whether it is still a parameter. ok is false if all still are. The parameters
+// of the text are numbered from first.
 func (c *condition) written(text string, arguments []any, first int) (_ string, stays []bool, ok bool) {
 	if len(c.places) != len(arguments) {
 		return "", nil, false
@@ -94,7 +94,7 @@ func (c *condition) written(text string, arguments []any, first int) (_ string, 
 	return c.learn(text, arguments, first)
 }
 
-// key is the values that are written out, each at its place, and says which arguments are not.
+// key appends the values that are written out, each at its place, and says which arguments stay parameters.
 func (s *state) key(to []byte, arguments []any) (key []byte, stays []bool) {
 	stays = make([]bool, len(arguments))
 	for i, argument := range arguments {
@@ -107,7 +107,7 @@ func (s *state) key(to []byte, arguments []any) (key []byte, stays []bool) {
 	return to, stays
 }
 
-// learn takes note of values that were not seen before.
+// learn notes values that were not seen before.
 func (c *condition) learn(text string, arguments []any, first int) (_ string, stays []bool, ok bool) {
 	c.change.Lock()
 	defer c.change.Unlock()
@@ -121,7 +121,7 @@ func (c *condition) learn(text string, arguments []any, first int) (_ string, st
 	return written, stays, ok
 }
 
-// with is the state in which the arguments were seen too.
+// with returns the state after the arguments were seen too.
 func (s *state) with(arguments []any) *state {
 	next := &state{kinds: s.kinds, varies: slices.Clone(s.varies), values: slices.Clone(s.values), texts: maps.Clone(s.texts)}
 	for i, argument := range arguments {
@@ -154,7 +154,7 @@ func (s *state) vary(place int) {
 	s.varies[place], s.values[place], s.texts = true, nil, nil
 }
 
-// write is the text with the values, and with the parameters that are left numbered anew.
+// write returns the text with the values. The remaining parameters are numbered anew.
 func (c *condition) write(text string, arguments []any, stays []bool, first int) string {
 	out := make([]byte, 0, len(text)+64)
 	end := 0

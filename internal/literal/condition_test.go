@@ -22,7 +22,7 @@ type named int
 
 func (named) String() string { return "one" }
 
-// A text has its constants in it, and the parameters that are left are numbered on.
+// A text contains its constants, and the remaining parameters are numbered anew.
 // row is what the conditions are about.
 type row struct {
 	N, M, Tenant  int
@@ -77,7 +77,7 @@ func TestWritten(t *testing.T) {
 		{`WHERE n = $1 AND m = $1`, []any{"a"}, "", nil},
 		{`WHERE n = $2`, []any{"a"}, "", nil},
 		{`WHERE n = $1`, []any{"a", "b"}, "", nil},
-		// a number is written only where a column of numbers is compared with it alone
+		// a number is written only if a column of numbers is compared with nothing else
 		{`WHERE data->'n' = $1`, []any{5}, "", nil},
 		{`WHERE data->n = $1`, []any{5}, "", nil},
 		{`WHERE data @> $1`, []any{5}, "", nil},
@@ -99,7 +99,7 @@ func TestWritten(t *testing.T) {
 		{`WHERE others.n = $1`, []any{5}, "", nil},
 		{`WHERE EXISTS (SELECT FROM others o WHERE n = $1)`, []any{5}, "", nil},
 		{`WHERE id IN (SELECT id FROM others WHERE n IN ($1))`, []any{5}, "", nil},
-		// and a text that the server may read as a time only where it is one of its column
+		// a text that the server may read as a time is written only if it is one of its column
 		{`WHERE due < $1`, []any{"now"}, "", nil},
 		{`WHERE due < $1`, []any{" Today"}, "", nil},
 		{`WHERE due < $1`, []any{"2026-01-01 00:00"}, "", nil},
@@ -116,7 +116,7 @@ func TestWritten(t *testing.T) {
 		{`WHERE n = 'a`, []any{"a"}, "", nil},
 	} {
 		var all Conditions
-		for range 2 { // seen before or not
+		for range 2 { // whether or not it was seen before
 			got, stays, ok := all.of(about(c.text)).written(c.text, c.arguments, 0)
 			if got != c.want || ok != (c.want != "") {
 				t.Errorf("%s with %v is %q", c.text, c.arguments, got)
@@ -138,7 +138,7 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-// A place with many values is a parameter, and its condition has few texts; the constants beside it stay in the text.
+// A place with many values stays a parameter, so its condition has few texts. The constants beside it are written out.
 func TestWritten_fewTexts(t *testing.T) {
 	t.Parallel()
 	const text = `WHERE tenant = $1 AND state = $2`
@@ -157,7 +157,7 @@ func TestWritten_fewTexts(t *testing.T) {
 	}
 }
 
-// Values of several places, each of few, do not multiply.
+// If several places have few values each, the texts do not multiply.
 func TestWritten_fewCombinations(t *testing.T) {
 	t.Parallel()
 	const text = `WHERE a = $1 AND b = $2 AND c = $3 AND d = $4`
@@ -174,7 +174,7 @@ func TestWritten_fewCombinations(t *testing.T) {
 	}
 }
 
-// Conditions that a program makes anew each time are not remembered without end.
+// Conditions that a program makes anew each time do not fill the memory.
 func TestConditions_areBounded(t *testing.T) {
 	t.Parallel()
 	var all Conditions

@@ -15,11 +15,11 @@ import (
 	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
-// longest is the length of the longest text that is written out. A longer one is content, no constant.
+// longest is the length of the longest text that is written out. A longer one is content, and not a constant.
 const longest = 64
 
-// appendValue writes an argument as a constant: a text without a type, as a parameter is, and numbers and booleans with theirs,
-// so that a column of another type is the server's error, as it is the driver's. It is not ok for what stays a parameter.
+// appendValue writes an argument as a constant. A text has no type, like a parameter. Numbers and booleans have their types, so that the server
+// refuses a column of another type, as the driver does. ok is false for a value that must stay a parameter.
 func appendValue(to []byte, value any) (_ []byte, ok bool) {
 	switch v := value.(type) {
 	case string:
@@ -34,7 +34,7 @@ func appendValue(to []byte, value any) (_ []byte, ok bool) {
 		return to, false
 	case driver.Valuer:
 		return appendValued(to, v)
-	case fmt.Stringer: // the driver may send what String says
+	case fmt.Stringer: // the driver may send the result of String
 		return to, false
 	}
 	switch v := reflect.ValueOf(value); v.Kind() {
@@ -53,7 +53,7 @@ func appendValue(to []byte, value any) (_ []byte, ok bool) {
 	return to, false
 }
 
-// appendValued writes what an enumeration of the program says of itself. Other Valuers are structs: times, decimals, JSON.
+// appendValued writes the value of an enumeration of the program. Other Valuers are structs: times, decimals, JSON.
 func appendValued(to []byte, valuer driver.Valuer) ([]byte, bool) {
 	switch reflect.TypeOf(valuer).Kind() {
 	case reflect.String, reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
@@ -63,7 +63,7 @@ func appendValued(to []byte, valuer driver.Valuer) ([]byte, bool) {
 	}
 	value, err := valuer.Value()
 	if err != nil {
-		return to, false // the driver says it
+		return to, false // the driver reports it
 	}
 	switch v := value.(type) {
 	case string, bool, int64:
@@ -72,7 +72,7 @@ func appendValued(to []byte, valuer driver.Valuer) ([]byte, bool) {
 	return to, false
 }
 
-// appendText writes a text that reads the same whatever standard_conforming_strings is.
+// appendText writes a text so that it does not depend on standard_conforming_strings.
 func appendText(to []byte, text string) ([]byte, bool) {
 	if len(text) > longest || strings.ContainsAny(text, "\\\x00") || !utf8.ValidString(text) {
 		return to, false
@@ -94,11 +94,11 @@ func appendInteger(to []byte, v int64) []byte {
 	return strconv.AppendInt(to, v, 10)
 }
 
-// kinds are the constants that mean in the text what they mean as arguments.
+// kinds are the kinds of constants that mean the same in the text as they do as arguments.
 type kinds struct{ text, integer, boolean bool }
 
-// kindsOf are those that a place takes, by the type of the column that is compared there. Where that is not known a text may become a
-// time there, which depends on when and in which session it is read.
+// kindsOf are the kinds that a place accepts, by the type of the column that is compared there. If the type is not known, a text could be read as a
+// time, whose meaning depends on the moment and the session.
 func kindsOf(asked question, place sqltext.Parameter) (k kinds) {
 	if asked.model == nil || place.Column == "" || place.Table != "" && place.Table != asked.table {
 		return k
@@ -140,8 +140,8 @@ func (k kinds) append(to []byte, value any) (_ []byte, ok bool) {
 	return written, true
 }
 
-// isTimeless reports whether a text is no time, to which the server would give a meaning that differs by the moment and the session. A column
-// that the program has as a string may be one of times too.
+// isTimeless reports whether a text cannot be a time whose meaning depends on the moment and the session. A column that is a string in the program
+// may be a time in the table.
 func (k kinds) isTimeless(text string) bool {
 	digits := 0
 	for i := range len(text) {

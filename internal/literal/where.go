@@ -5,13 +5,13 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Build writes the named clauses of a statement, as [gorm.Statement.Build] does, and constants into the text of its WHERE.
+// Build writes the named clauses of a statement, as [gorm.Statement.Build] does, with constants in the text of its WHERE.
 func (c *Conditions) Build(stmt *gorm.Statement, clauses ...string) {
 	c.Watch(stmt)
 	stmt.Build(clauses...)
 }
 
-// Watch makes the WHERE clause of a statement, whenever it is built, have its constants in the text.
+// Watch makes sure that the WHERE clause of a statement has its constants in the text whenever it is built.
 func (c *Conditions) Watch(stmt *gorm.Statement) {
 	where, ok := stmt.Clauses[name]
 	if !ok || where.Builder != nil || stmt.Name() != "postgres" {

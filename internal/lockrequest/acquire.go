@@ -11,7 +11,7 @@ import (
 	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
-// Tx is what an open transaction is asked for here.
+// Tx is what this package needs of an open transaction.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
@@ -33,8 +33,8 @@ func (r *Request) Acquire(ctx context.Context, tx Tx) error {
 	return nil
 }
 
-// The texts around a lock in an open transaction. Where it is tried, a setting of the transaction carries the answer to the last
-// statement, the one that is heard.
+// The texts around a lock in an open transaction. If the lock is tried, a setting of the transaction carries the answer to the last
+// statement, because database/sql only returns the result of that one.
 const (
 	save    = "SAVEPOINT gormlock; "
 	release = "; RELEASE SAVEPOINT gormlock"
@@ -42,7 +42,7 @@ const (
 	goBack  = "ROLLBACK TO SAVEPOINT gormlock" + release
 )
 
-// What those texts do to the transaction. No lock writes rows.
+// What these texts do to the transaction. Taking a lock writes no rows.
 var (
 	waitAndSave = sqltext.Text{Commands: savepoint(true)}
 	tryAndSave  = sqltext.Text{Commands: savepoint(false)}
@@ -52,8 +52,8 @@ func savepoint(releasedLast bool) []sqltext.Command {
 	return []sqltext.Command{{Verb: sqltext.Savepoint, Name: "gormlock"}, {Verb: sqltext.Release, Name: "gormlock", Last: releasedLast}}
 }
 
-// saved is the text that takes the locks in an open transaction, under a savepoint: they, or the server, may refuse. A single lock that
-// is tried is answered without a failure.
+// saved is the text that takes the locks in an open transaction. It sets a savepoint first, because a lock or the server may refuse. Trying a
+// single lock never fails: its result is the answer.
 func (r *Request) saved(ctx context.Context) *sqltext.Own {
 	text := &sqltext.Own{Context: ctx, Text: waitAndSave}
 	var taking string
@@ -70,11 +70,11 @@ func (r *Request) saved(ctx context.Context) *sqltext.Own {
 	return text
 }
 
-// undo takes the transaction back to the savepoint, where it was usable and held none of the request's locks.
+// undo rolls back to the savepoint, where the transaction was usable and held none of the request's locks.
 func (r *Request) undo(ctx context.Context, tx Tx, failed error) error {
 	verdict := r.verdict(ctx, failed)
 	if errors.Is(verdict, ErrNotPostgres) {
-		_ = rollBack(ctx, tx) // SQLite has executed the savepoint; where nothing was, this is refused too
+		_ = rollBack(ctx, tx) // SQLite has executed the SAVEPOINT; a database that has not refuses this too
 		return verdict
 	}
 	if ctx.Err() != nil || errors.Is(failed, sql.ErrTxDone) || sqlstate.Of(failed) == "" || noSavepoint(failed) {
@@ -91,7 +91,7 @@ func rollBack(ctx context.Context, tx Tx) error {
 	return err
 }
 
-// failing executes under a savepoint what is to fail.
+// failing executes a statement that is meant to fail, and rolls back to a savepoint after it.
 type failing struct{ tx Tx }
 
 func (s failing) ExecContext(ctx context.Context, query string, _ ...any) (sql.Result, error) {
@@ -99,13 +99,13 @@ func (s failing) ExecContext(ctx context.Context, query string, _ ...any) (sql.R
 	return result, errors.Join(err, rollBack(ctx, s.tx))
 }
 
-// noSavepoint reports that the savepoint itself was refused: the transaction was aborted before the call, or there is
+// noSavepoint reports whether the savepoint itself was refused, because the transaction was aborted before the call or there is
 // none.
 func noSavepoint(err error) bool {
 	return sqlstate.Is(err, sqlstate.InFailedSQLTransaction, sqlstate.NoActiveSQLTransaction)
 }
 
-// answered reads the answer of answerSQL, the number of its rows.
+// answered reads the answer of answerSQL: the number of rows.
 func (r *Request) answered(result sql.Result) error {
 	answer, err := result.RowsAffected()
 	switch {

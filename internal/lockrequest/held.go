@@ -20,7 +20,7 @@ func (r *Request) Held(ctx context.Context, tx Tx) (bool, error) {
 	return rows == int64(len(r.locks)), err
 }
 
-// heldSQL gives a row for each of the locks that the session has.
+// heldSQL returns one row for each of the locks that the session holds.
 func (r *Request) heldSQL() string {
 	wanted := make([]string, len(r.locks))
 	for i, l := range r.locks {

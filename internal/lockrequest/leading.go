@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Leading is one text, for a driver that hands on nothing of a BEGIN but its error. The locks come before the BEGIN: the
-// server runs a message of several statements as one transaction, and BEGIN makes that the caller's. A refusal ends
-// it, so that the connection is outside of any transaction again and as good as before. [Request.Verdict] reads the error.
+// Leading is a text for a driver that returns nothing of a BEGIN but its error. The locks come before the BEGIN: the
+// server runs a message of several statements as one transaction, and BEGIN turns that into the caller's. A refusal ends
+// it, so the connection is outside of any transaction again and as usable as before. [Request.Verdict] reads the error.
 //
-// The level is written as in SQL, "" is the database's default. With snapshot, for levels that keep one snapshot, see
-// [Request.Opening]: an error may then leave the connection inside a transaction, and with a lock of its session. Only
-// closing it is safe there.
+// level is written as in SQL; "" is the database's default. snapshot is for levels that keep one snapshot: see
+// [Request.Opening]. With it, an error may leave the connection inside a transaction, and with a lock of its session. Then
+// only closing the connection is safe.
 func (r *Request) Leading(level string, snapshot bool) string {
 	set, begin := "", "BEGIN"
 	if level != "" {
@@ -28,5 +28,5 @@ func (r *Request) Leading(level string, snapshot bool) string {
 		begin + "; SELECT " + held.call("pg_advisory_xact_lock") + held.from() + "; " + given
 }
 
-// Verdict is what err means, with which the server or the driver answered to the request's text.
+// Verdict returns the error that the caller gets if the server or the driver answers the request's text with err.
 func (r *Request) Verdict(ctx context.Context, err error) error { return r.verdict(ctx, err) }

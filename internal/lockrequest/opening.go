@@ -10,20 +10,20 @@ import (
 // Opening is what a transaction begins with so that it holds its locks from the start. Its texts travel with the
 // statement that begins it: see package sqltx.
 //
-// A failure leaves the connection inside an aborted transaction, or outside of one. A ROLLBACK puts it right if
-// [Opening.Clean] says so; otherwise the session may still hold a lock, and only closing it is safe.
+// A failure leaves the connection inside an aborted transaction, or outside of one. If [Opening.Clean] reports true, a
+// ROLLBACK makes the connection usable. Otherwise the session may still hold a lock, and only closing it is safe.
 type Opening struct {
 	request  *Request
 	snapshot bool
 }
 
-// Opening is how a transaction with the request's locks begins. With snapshot, for isolation levels that keep one
-// snapshot, the locks are held by the session before the transaction begins and handed to it: its snapshot is then
-// younger than its locks.
+// Opening is how a transaction with the request's locks begins. snapshot is for isolation levels that keep one snapshot.
+// With it, the session takes the locks before the transaction begins, and then the transaction takes them over. So its
+// snapshot is younger than its locks.
 func (r *Request) Opening(snapshot bool) Opening { return Opening{r, snapshot} }
 
-// Around is the texts to send, as one message without arguments, around the statement that begins the transaction:
-// nothing or statements that end in a semicolon and a space, and what comes after a semicolon.
+// Around is what to send before and after the statement that begins the transaction, all in one message without arguments.
+// before is empty or ends in a semicolon and a space. after follows a semicolon.
 func (o Opening) Around() (before, after string) {
 	r := o.request
 	switch {
@@ -35,8 +35,8 @@ func (o Opening) Around() (before, after string) {
 	held := *r
 	held.allowSnapshot, held.timeout = true, 0
 	locks := (&Request{locks: r.locks, try: r.try, timeout: r.timeout, servers: r.servers}).withoutSnapshotCheck()
-	// The wait is for a transaction lock, which no failure leaves behind; the session lock that follows is on a
-	// key already held, and waits for nobody.
+	// It waits for a transaction-level lock, which no failure can leave held. The session lock that follows is on the
+	// same key, and so waits for nobody.
 	return "BEGIN ISOLATION LEVEL READ COMMITTED; " + locks.lockSQL() + "; SELECT " + held.call("pg_advisory_lock") + held.from() + "; COMMIT; ",
 		"SELECT " + held.call("pg_advisory_xact_lock") + held.from() + "; " + held.unlockSQL()
 }
@@ -49,12 +49,12 @@ func (r *Request) withoutSnapshotCheck() *Request {
 	return r
 }
 
-// unlockSQL gives the session locks up and answers whether all were held.
+// unlockSQL releases the session locks, and its number of rows says whether all were held.
 func (r *Request) unlockSQL() string {
 	return fmt.Sprintf("SELECT FROM generate_series(1, (SELECT bool_and(%s)::int%s))", r.unlockCall(), r.from())
 }
 
-// unlockCall is the call that gives up the session lock of one key, or of the row u of from.
+// unlockCall is the call that releases the session lock of one key, or of the row u of from.
 func (r *Request) unlockCall() string {
 	unlock := func(shared bool) string {
 		if shared {
@@ -72,7 +72,7 @@ func (r *Request) unlockCall() string {
 	}
 }
 
-// Opened is what the answer to the message means: nil when the transaction is open and holds the locks.
+// Opened reads the answer to the message. It returns nil if the transaction is open and holds the locks.
 func (o Opening) Opened(ctx context.Context, result sql.Result, err error) error {
 	if err != nil {
 		return o.request.verdict(ctx, err)
@@ -83,7 +83,7 @@ func (o Opening) Opened(ctx context.Context, result sql.Result, err error) error
 	return o.request.answered(result)
 }
 
-// Clean reports whether a ROLLBACK is all that the connection needs after Opened answered err.
+// Clean reports whether a ROLLBACK is all that the connection needs after Opened returned err.
 func (o Opening) Clean(err error) bool {
 	if !o.snapshot {
 		return true

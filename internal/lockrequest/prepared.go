@@ -7,23 +7,23 @@ import (
 	"sync/atomic"
 )
 
-// form is what the statements of single locks differ in. The keys, and the time to wait, are their arguments.
+// form distinguishes the prepared statements for single locks. Their arguments are the key and the time to wait.
 type form struct {
 	pair, shared, try, bounded, allowSnapshot bool
 
-	saved bool // it is tried under a savepoint: a setting keeps the answer
+	saved bool // the lock is tried under a savepoint, and a setting keeps the answer
 }
 
-// prefix begins the name of each statement. What follows is its form, for people who see it executed, and a digest of
-// what it does: a statement of this name is this statement.
+// prefix begins the name of each statement. It is followed by what the statement does, for people who see it in pg_stat_activity, and
+// by a digest of its text. So two statements with the same name are the same.
 const prefix = "gormlock_"
 
 // prepared is a statement that a session can keep.
 type prepared struct{ name, definition string }
 
-// Prepared is what may be sent in the place of [Opening.Around]: a statement, by its name and the text that prepares it,
-// and the text that executes it. All are empty where there is none. It does not ask whether the server only looks like
-// PostgreSQL: a plain text must have asked that in the same session.
+// Prepared is a prepared statement to send in place of [Opening.Around]: its name, the text that prepares it,
+// and the text that executes it. All are empty if there is none. The statement does not check whether the server only looks
+// like PostgreSQL: an earlier plain text must have done so in the same session.
 func (o Opening) Prepared() (name, definition, execute string) {
 	if o.snapshot {
 		return "", "", ""
@@ -32,7 +32,7 @@ func (o Opening) Prepared() (name, definition, execute string) {
 	return statement.name, statement.definition, execute
 }
 
-// prepared is the statement of the request, and the text that executes it, where it has one.
+// prepared is the prepared statement of the request, and the text that executes it. Both are empty if there is none.
 func (r *Request) prepared(saved bool) (statement prepared, execute string) {
 	if len(r.locks) != 1 || len(r.servers) > 0 {
 		return prepared{}, ""
@@ -47,7 +47,7 @@ func (r *Request) prepared(saved bool) (statement prepared, execute string) {
 	return statement, "EXECUTE " + statement.name + "(" + arguments + ")"
 }
 
-// statements are those that were used, by the bits of their form.
+// statements are the statements used so far, by the bits of their form.
 var statements [1 << 6]atomic.Pointer[prepared]
 
 func (f form) statement() *prepared {

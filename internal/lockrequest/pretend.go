@@ -11,7 +11,7 @@ import (
 	"github.com/gormlock/gormlock/internal/pretend"
 )
 
-// Pretend takes the locks in memory, all or none, and returns what frees them. The errors are those of [Request.Acquire].
+// Pretend takes the locks in memory, all or none, and returns a function that frees them. The errors are those of [Request.Acquire].
 func (r *Request) Pretend(ctx context.Context, locks *pretend.Locks, owner any) (free func(), err error) {
 	bounded := ctx
 	if r.timeout > 0 {
@@ -45,7 +45,7 @@ func number(l lock) lockid.ID {
 	return id
 }
 
-// pretendedVerdict is what err means, which the lock l was not granted for.
+// pretendedVerdict returns the error that the caller gets if the lock l was not granted because of err.
 func (r *Request) pretendedVerdict(ctx context.Context, l lock, err error) error {
 	switch {
 	case errors.Is(err, pretend.ErrHeld):
@@ -58,7 +58,7 @@ func (r *Request) pretendedVerdict(ctx context.Context, l lock, err error) error
 	return &lockError{state: err, what: r.String()}
 }
 
-// Refused is the error of a request whose transaction executes nothing, for which the driver answered err.
+// Refused is the error of a request in a transaction that executes nothing any more; err is the driver's.
 func (r *Request) Refused(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return cause.Add(ctx, &lockError{state: ctx.Err(), cause: err, what: r.String()})

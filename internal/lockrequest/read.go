@@ -11,16 +11,16 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// Asked is what a statement of this package asks for, as far as its text shows it.
+// Asked is what a statement of this package asks for, as far as its text shows.
 type Asked struct {
 	Locks   []AskedLock // in the order in which they are taken
-	More    bool        // the text ends early: there may be more locks than these
+	More    bool        // the text was cut, so there may be more locks
 	Try     bool
 	Timeout time.Duration // 0: as the session waits
 	Begins  bool          // the transaction begins with it
 }
 
-// AskedLock is one lock that is asked for. Its key has no name, for the text has none.
+// AskedLock is one lock that is asked for. Its key has no name, because the text has none.
 type AskedLock struct {
 	Key    lockkey.Key
 	Shared bool
@@ -35,11 +35,11 @@ var (
 	preparing  = regexp.MustCompile(`^(?:BEGIN[A-Z ]*|SAVEPOINT gormlock); (?:PREPARE|EXECUTE) ` + prefix + `(try_)?advisory_`)
 )
 
-// begins are the beginnings of texts with which a transaction begins.
+// begins are the beginnings of texts that begin a transaction.
 var begins = []string{"BEGIN", "SET TRANSACTION ISOLATION LEVEL ", "SELECT CASE WHEN version() ", "SELECT CASE WHEN (version() ", "WITH before AS MATERIALIZED (SELECT current_setting('lock_timeout') "}
 
-// Read says what a statement of [Request.Acquire], [Request.Opening] or [Request.Leading] asks for. A server cuts long statements in what
-// it shows of them: a part from the beginning will do. It reports false for every other text.
+// Read reads what a statement of [Request.Acquire], [Request.Opening] or [Request.Leading] asks for. The beginning of the text is enough,
+// because servers show only the beginning of long statements. It reports false for every other text.
 func Read(text string) (Asked, bool) {
 	if call := preparing.FindStringSubmatch(text); call != nil {
 		return readExecution(text, call[1] != "")
@@ -49,7 +49,7 @@ func Read(text string) (Asked, bool) {
 		return Asked{}, false
 	}
 	if budget := lockBudget.FindStringSubmatch(text); budget != nil {
-		milliseconds, _ := strconv.ParseInt(budget[1]+budget[2], 10, 64) // digits; too many of them are none of ours
+		milliseconds, _ := strconv.ParseInt(budget[1]+budget[2], 10, 64) // digits; gormlock never writes too many
 		a.Timeout = time.Duration(milliseconds) * time.Millisecond
 	}
 	if call := lockCall.FindStringSubmatch(text); call != nil {
@@ -86,10 +86,10 @@ func readExecution(text string, try bool) (Asked, bool) {
 	return a, ok
 }
 
-// isOurs reports whether the text has one of the checks that stand before each lock.
+// isOurs reports whether the text has one of the checks that gormlock writes before each lock.
 func isOurs(text string) bool {
 	return strings.Contains(text, " THEN "+lookalike.Raise) ||
-		strings.Contains(text, "('"+refusedIsolation+"' || ") || // of gormlock 0.2 and older, as what follows
+		strings.Contains(text, "('"+refusedIsolation+"' || ") || // this and the following: gormlock 0.2 and older
 		strings.Contains(text, "(1, CASE WHEN pg_is_in_recovery() THEN "+strconv.Itoa(answerStandby)) ||
 		strings.Contains(text, "('gormlock.answer', (CASE WHEN pg_is_in_recovery() THEN "+strconv.Itoa(answerStandby))
 }
@@ -104,7 +104,7 @@ func readKey(first, second string) (lockkey.Key, bool) {
 	return lockkey.Pair(int32(hi), int32(lo)), errHi == nil && errLo == nil
 }
 
-// readRows reads what [Request.from] writes. All rows are shared where the function says so.
+// readRows reads what [Request.from] writes. shared says that the name of the lock function makes all locks shared.
 func readRows(text string, shared bool) (locks []AskedLock, more bool) {
 	_, rows, _ := strings.Cut(text, " unnest(")
 	whole, _, closed := strings.Cut(rows, ") WITH ORDINALITY")
@@ -112,7 +112,7 @@ func readRows(text string, shared bool) (locks []AskedLock, more bool) {
 	for _, array := range lockArray.FindAllStringSubmatch(whole, -1) {
 		elements := strings.Split(array[1], ",")
 		if array[2] == "" {
-			elements = elements[:len(elements)-1] // the last may be half a number
+			elements = elements[:len(elements)-1] // the last number may be cut
 		}
 		switch {
 		case array[3] == "bool" || array[2] == "" && his != nil && los != nil:

@@ -19,17 +19,17 @@ type Request struct {
 	servers       []string // look-alikes of PostgreSQL that are allowed, by name
 }
 
-// Terms is how the locks of one call are taken. The zero value takes them exclusively, and waits as the session waits.
+// Terms says how the locks of one call are taken. The zero value takes them exclusively, and waits as the session waits.
 type Terms struct {
 	Shared        bool
 	Try           bool
 	Timeout       time.Duration // 0: as the session waits
 	AllowSnapshot bool
 	Servers       []string // look-alikes of PostgreSQL that are allowed, by name
-	AllowPooler   bool     // of session locks: one in session mode
+	AllowPooler   bool     // for session locks: allow a pooler, which must be in session mode
 }
 
-// Option changes the terms, or says why it cannot. The set is closed: [OptionFunc] makes one.
+// Option changes the terms, or returns why it cannot. The set is closed: [OptionFunc] makes one.
 type Option interface {
 	apply(*Terms) error
 }
@@ -94,7 +94,7 @@ func (r *Request) add(key lockkey.Key, shared bool) {
 	}
 }
 
-// And is one request for the locks of all. It is as strict as the strictest of them: it does not wait if one does not,
+// And combines requests into one for all their locks, with the strictest rules: it does not wait if one of them does not,
 // waits no longer than the shortest timeout, and allows an older snapshot or a server only if all do.
 func (r *Request) And(others ...*Request) *Request {
 	if len(others) == 0 {
@@ -118,7 +118,7 @@ func (r *Request) And(others ...*Request) *Request {
 	return &all
 }
 
-// Within is the request bounded by d if it names no bound of its own, Try or Timeout.
+// Within is the request with the timeout d, unless it has Try or a Timeout of its own.
 func (r *Request) Within(d time.Duration) *Request {
 	if d <= 0 || r.try || r.timeout > 0 {
 		return r
@@ -128,7 +128,7 @@ func (r *Request) Within(d time.Duration) *Request {
 	return &bounded
 }
 
-// Allowing is the request with more servers allowed, whose names are checked.
+// Allowing is the request with more servers allowed. The caller has checked their names.
 func (r *Request) Allowing(servers []string) *Request {
 	if len(servers) == 0 {
 		return r
@@ -154,8 +154,8 @@ func (r *Request) Each(f func(key lockkey.Key, shared bool)) {
 	}
 }
 
-// order sorts the locks into the one order that every call of this package uses and drops repetitions, keeping the
-// exclusive one: taken shared first and exclusive later, two calls would wait for each other.
+// order sorts the locks into the one order that every call of this package uses, and drops repetitions. Of a shared and an
+// exclusive lock it keeps the exclusive one: two calls that took the lock shared and then exclusively would wait for each other.
 func (r *Request) order() {
 	slices.SortStableFunc(r.locks, func(a, b lock) int {
 		if c := lockkey.Compare(a.key, b.key); c != 0 {

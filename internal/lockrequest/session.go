@@ -22,13 +22,13 @@ var (
 	ErrNotHeld = errors.New("gormlock: not held by this session")
 )
 
-// Session is session-level locks that are acquired and released together.
+// Session holds session-level locks that are acquired and released together.
 type Session struct {
 	request     *Request
 	allowPooler bool
 }
 
-// NewSession checks a key, and options: those that are not of transactions alone.
+// NewSession checks a key and options. Options that only make sense in transactions are errors.
 func NewSession(key lockkey.Key, opts ...Option) (*Session, error) {
 	r, err := New([]lockkey.Key{key})
 	if err != nil {
@@ -45,20 +45,20 @@ func NewSession(key lockkey.Key, opts ...Option) (*Session, error) {
 	return &Session{r, terms.AllowPooler}, nil
 }
 
-// Queryer asks for rows: a *sql.Conn.
+// Queryer runs queries: a *sql.Conn.
 type Queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Try takes the locks if nobody has one of them; otherwise it keeps none. backend is the server's process that the
-// driver was told of when it connected, 0 if nobody knows: where another one answers, a pooler stands in between.
+// Try takes the locks if nobody holds any of them; otherwise it keeps none. backend is the server's process from when the
+// driver connected, 0 if it is not known. If another process answers, there is a pooler in between.
 func (s *Session) Try(ctx context.Context, q Queryer, backend uint32) error {
 	pooled := "false"
 	if backend != 0 && !s.allowPooler {
 		pooled = fmt.Sprintf("pg_backend_pid() <> %d", backend)
 	}
 	for i, l := range s.request.locks {
-		// The parts of CASE are evaluated in order, and no further than needed.
+		// CASE evaluates its conditions in order, and stops at the first that is true.
 		answer, err := one(ctx, q, "SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' WHEN "+lookalike.Condition(s.request.servers)+" THEN '"+lookalike.Says+"' || version() WHEN "+pooled+" THEN 'pooler' WHEN EXISTS (SELECT 1 FROM pg_locks WHERE "+mine(l)+
 			") THEN 'held' WHEN pg_try_advisory_lock("+literal(l)+") THEN 'granted' ELSE 'refused' END")
 		if other := otherdb.Said(err); other != nil {
@@ -84,14 +84,14 @@ func (s *Session) Try(ctx context.Context, q Queryer, backend uint32) error {
 		}
 		err = refused
 		if undone := (&Session{request: &Request{locks: s.request.locks[:i]}}).Unlock(ctx, q); undone != nil {
-			return fmt.Errorf("gormlock: lock %s: not acquired, and the lock that was taken with it is not released: %s", l.key, undone) //nolint:errorlint // its state would say that all is known
+			return fmt.Errorf("gormlock: lock %s: not acquired, and the lock that was taken with it is not released: %s", l.key, undone) //nolint:errorlint // a state in the error would mean that no lock is held
 		}
 		return err
 	}
 	return nil
 }
 
-// Ended is the error of a caller whose ctx has ended, with its cause. last is what came of the last try, nil if there was none.
+// Ended is the error if the caller's ctx has ended, with the cause. last is the error of the last try, nil if there was none.
 func (s *Session) Ended(ctx context.Context, last error) error {
 	ended := &lockError{state: ctx.Err(), cause: last, what: s.request.String(), detail: "no answer from the server"}
 	switch {
@@ -103,7 +103,7 @@ func (s *Session) Ended(ctx context.Context, last error) error {
 	return cause.Add(ctx, ended)
 }
 
-// Unlock releases the locks, all that it can.
+// Unlock releases as many of the locks as it can.
 func (s *Session) Unlock(ctx context.Context, q Queryer) error {
 	var failed []error
 	for _, l := range s.request.locks {
@@ -121,7 +121,7 @@ func (s *Session) Unlock(ctx context.Context, q Queryer) error {
 	return errors.Join(failed...)
 }
 
-// mine is a condition on pg_locks: this session has the lock.
+// mine is a condition on pg_locks that this session holds the lock.
 func mine(l lock) string {
 	id, _ := lockid.Of(l.key)
 	classid, objid := id.Halves()
@@ -129,7 +129,7 @@ func mine(l lock) string {
 		id.Space, classid, objid)
 }
 
-// one asks for one text.
+// one runs a query that returns one text.
 func one(ctx context.Context, q Queryer, query string) (answer string, err error) {
 	rows, err := q.QueryContext(ctx, query)
 	if err != nil {
@@ -145,5 +145,5 @@ func one(ctx context.Context, q Queryer, query string) (answer string, err error
 	return answer, rows.Err()
 }
 
-// Jitter is d or up to a quarter more, so that processes do not march in step.
+// Jitter is d plus up to a quarter, so that processes do not act at the same moments.
 func Jitter(d time.Duration) time.Duration { return d + rand.N(d/4+1) }

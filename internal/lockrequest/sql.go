@@ -9,11 +9,11 @@ import (
 	"github.com/gormlock/gormlock/internal/lookalike"
 )
 
-// All statements are text without arguments, keys and durations written out as numbers: a driver sends such a text as
-// one message, so that several statements are one round trip, and nothing has to be prepared first.
+// All statements are texts without arguments: keys and durations are written out as numbers. A driver sends such a text as
+// one message. So several statements are one round trip, and nothing has to be prepared first.
 
-// The answers of answerSQL, as a number of rows: the one thing that database/sql hands on from a text of several
-// statements is how many rows the last one gave.
+// The answers of answerSQL, as a number of rows: of a text with several statements, database/sql returns only
+// the number of rows of the last one.
 const (
 	answerNotAcquired = iota
 	answerHeld
@@ -21,7 +21,7 @@ const (
 	answerStandby
 )
 
-// answerSQL tries the locks and answers without failing: no server log fills with the refusals of a busy Try.
+// answerSQL tries the locks and answers without an error, so a busy Try does not fill the server's log.
 func (r *Request) answerSQL() string { return answering(r.answer()) }
 
 func answering(answer string) string { return "SELECT FROM generate_series(1, " + answer + ")" }
@@ -39,7 +39,7 @@ func (r *Request) answer() string {
 	return "CASE WHEN " + lookalike.Condition(r.servers) + " THEN " + lookalike.Raise + " " + answers(r.allowSnapshot, tried)
 }
 
-// answers is the rest of a CASE, which answers for the condition that tries the locks.
+// answers is the rest of a CASE with the answers. tried is the condition that tries the locks.
 func answers(allowSnapshot bool, tried string) string {
 	snapshot := ""
 	if !allowSnapshot {
@@ -65,16 +65,16 @@ func (r *Request) taking() string {
 	if len(r.locks) > 1 {
 		place = "u.place"
 	}
-	// Not by ||: of constants the planner would compute it, and fail, before it is known whether the lock is held.
+	// format instead of ||: the planner would compute || of constants in advance, and fail even if the lock is granted.
 	return fmt.Sprintf("CASE WHEN %s THEN '' ELSE format('%s%%s', %s)::int::text END", r.call("pg_try_advisory_xact_lock"), refusedKey, place)
 }
 
-// guarded is the expression, behind checks that fail before the lock is asked for where it would not protect.
+// guarded is the expression after checks, which fail before the lock is asked for if it would not protect.
 func (r *Request) guarded(expression string) string {
 	return "CASE WHEN " + lookalike.Condition(r.servers) + " THEN " + lookalike.Raise + "::text " + refusing(r.allowSnapshot) + " ELSE " + expression + " END"
 }
 
-// refusing is a branch of a CASE, which fails.
+// refusing is a branch of a CASE that fails, on a standby and with an old snapshot.
 func refusing(allowSnapshot bool) string {
 	refused := "pg_is_in_recovery()"
 	if !allowSnapshot {
@@ -99,15 +99,15 @@ func (r *Request) statement(expression string) string {
 // budget is the timeout in milliseconds.
 func (r *Request) budget() int64 { return (r.timeout + time.Millisecond - 1).Milliseconds() }
 
-// within evaluates the expression with a lock_timeout, for each row of what is joined. It is put back by hand, because a
-// released savepoint keeps what was set under it.
+// within evaluates the expression with a lock_timeout, for each row of joined. It restores the setting itself, because a
+// setting outlasts the release of its savepoint.
 func within(timeout, expression, joined string) string {
 	return "WITH before AS MATERIALIZED (SELECT current_setting('lock_timeout') AS lock_timeout)" +
 		", taken AS MATERIALIZED (SELECT set_config('lock_timeout', " + timeout + ", true), " + expression + " FROM before" + joined + ")" +
 		" SELECT set_config('lock_timeout', before.lock_timeout, true) FROM before, (SELECT count(*) FROM taken) AS locks"
 }
 
-// from is the FROM clause that gives the locks as rows u in their order, "" for a single one.
+// from is the FROM clause that returns the locks as rows u in their order, "" for a single lock.
 func (r *Request) from() string {
 	if len(r.locks) == 1 {
 		return ""
@@ -155,7 +155,7 @@ func (r *Request) call(function string) string {
 	return fmt.Sprintf("CASE WHEN u.shared THEN %s ELSE %s END", r.callSpace(callMode(function, true)), r.callSpace(function))
 }
 
-// callSpace picks the key space. Bigints come before pairs in the order, so the last lock reports whether there are pairs.
+// callSpace picks the key space. Bigints come before pairs in the order, so the last lock shows whether there are pairs.
 func (r *Request) callSpace(function string) string {
 	_, _, pairs := r.locks[len(r.locks)-1].key.Pair()
 	_, bigints := r.locks[0].key.Int64()

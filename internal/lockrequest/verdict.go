@@ -27,7 +27,7 @@ var (
 type lockError struct {
 	state, cause error
 	what, detail string
-	nameless     bool // of ErrServer: the server has not said which it is
+	nameless     bool // for ErrServer: it is not known yet which server it is
 }
 
 func (e *lockError) Error() string {
@@ -45,14 +45,14 @@ func (e *lockError) Unwrap() []error {
 	return []error{e.state, e.cause}
 }
 
-// refused marks the texts that our own statements fail with on purpose: a cast of such a text to integer. The server
-// quotes the text in its message, whatever language the message is in.
+// gormlock's statements fail on purpose by a cast of one of these texts to integer. The server
+// quotes the text in its message, in whatever language the message is.
 const (
 	refusedIsolation = "gormlock refused: "
 	refusedKey       = "gormlock not acquired: key "
 )
 
-// verdict is what err, which the server or the driver answered, means for the request.
+// verdict returns the error that the caller gets if the server or the driver answers the request with err.
 func (r *Request) verdict(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return cause.Add(ctx, &lockError{state: ended, cause: err, what: r.String(), detail: "the transaction is lost"})
@@ -85,19 +85,19 @@ func (r *Request) verdict(ctx context.Context, err error) error {
 	return &lockError{state: err, what: r.String()}
 }
 
-// foreign reports whether err is of a server that does not know what the statement names. PostgreSQL knows it all.
+// foreign reports whether the server does not know a name in the statement, as err says. PostgreSQL knows all of them.
 func foreign(err error) bool {
 	return sqlstate.Is(err, sqlstate.FeatureNotSupported) ||
 		sqlstate.InClass(err, sqlstate.ClassAccessOrName) && !sqlstate.Is(err, sqlstate.InsufficientPrivilege, sqlstate.DuplicatePreparedStatement)
 }
 
-// server is the error of a server that is no PostgreSQL.
+// server is the error for a server that is not PostgreSQL.
 func (r *Request) server(version string, err error) error {
 	return &lockError{state: ErrServer, cause: err, what: r.String(), detail: lookalike.Refusal(version), nameless: version == ""}
 }
 
-// Named is err with the name of the server that it is about, where that has not said it: it is asked once more, outside
-// of the transaction.
+// Named is err with the name of the server, if err is about a server and does not name it yet: the server is asked for its
+// version, outside of the transaction.
 func (r *Request) Named(ctx context.Context, on Tx, err error) error {
 	if refused := (*lockError)(nil); !errors.As(err, &refused) || !refused.nameless {
 		return err
@@ -112,7 +112,7 @@ func (r *Request) Named(ctx context.Context, on Tx, err error) error {
 
 var errNoTransaction = errors.New("gormlock: no transaction is open, begin one first")
 
-// refusal reads one of our own texts out of the server's message.
+// refusal looks in the server's message for one of the texts with which gormlock's statements fail.
 func (r *Request) refusal(message string) error {
 	if _, isolation, ok := strings.Cut(message, refusedIsolation); ok {
 		if strings.HasPrefix(isolation, "read ") {
@@ -131,7 +131,7 @@ func (r *Request) refusal(message string) error {
 	return nil
 }
 
-// String names the keys for people, the first few of many.
+// String names the keys for people. If there are many, it names the first few.
 func (r *Request) String() string {
 	const shown = 3
 	var names []string

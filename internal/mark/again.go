@@ -7,19 +7,19 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// running notes, among the clauses of a statement, that its marks are heeded and it has not ended. Clones have it too: it
-// says whose it is.
+// running is a note among the clauses of a statement: the marks are heeded, and the statement has not ended. Clones of the
+// statement have it too, so it names its statement.
 type running struct{ stmt *gorm.Statement }
 
-// Running is the name of that note among the clauses.
+// Running is the name of the note running among the clauses.
 const Running = "gormlock:running"
 
 func (running) Build(clause.Builder) {}
 
-// Forget says that the statement has ended.
+// Forget removes the note when the statement has ended.
 func Forget(db *gorm.DB) { delete(db.Statement.Clauses, Running) }
 
-// usedMeanwhile reports whether a hook, or a plugin, asks something with the conditions of the statement that runs.
+// usedMeanwhile reports whether a hook or a plugin uses the conditions of a running statement in another one.
 func usedMeanwhile(stmt *gorm.Statement) bool {
 	if stmt.Clauses[Running].Expression != clause.Expression(running{stmt}) {
 		return false
@@ -27,7 +27,7 @@ func usedMeanwhile(stmt *gorm.Statement) bool {
 	return statement.InConditions()
 }
 
-// markAgain is a scope that marks what the statement carries.
+// markAgain is a scope that puts the marks back for the clauses that the statement still carries.
 func markAgain(db *gorm.DB) *gorm.DB {
 	if usedMeanwhile(db.Statement) {
 		statement.AddScope(db.Statement, markAgain)

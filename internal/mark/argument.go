@@ -10,14 +10,14 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// ask is a clause of ours.
+// ask is a clause of gormlock.
 type ask interface {
 	clause.Expression
 	gorm.StatementModifier
 }
 
-// Give gives a clause to a db, as a scope does. Where GORM takes the conditions of a session, it runs the scopes of it and drops what they
-// return: there the session itself is given the clause.
+// Give gives a clause to a db, as a scope does. When GORM takes the conditions of a session, it runs the session's scopes and drops what they
+// return. In that case Give changes the session itself.
 func Give(db *gorm.DB, c ask) *gorm.DB {
 	if statement.IsSession(db) && statement.InGroup() {
 		if c.ModifyStatement(db.Statement); db.Statement.Error != nil {
@@ -28,13 +28,13 @@ func Give(db *gorm.DB, c ask) *gorm.DB {
 	return db.Clauses(c)
 }
 
-// Fail fails a statement that is given a clause with an error, and every other one that takes its conditions.
+// Fail fails a statement that was given an invalid clause, and every other statement that takes its conditions.
 func Fail(stmt *gorm.Statement, err error) {
 	fault.AddGiven(stmt, err)
 	Put(stmt, failed{err})
 }
 
-// failed is the mark of a clause with an error.
+// failed is the mark of an invalid clause.
 type failed struct{ err error }
 
 func (f failed) Build(builder clause.Builder) { Refuse(builder, f) }
@@ -49,7 +49,7 @@ func (f failed) Late() error { return f.err }
 
 func (f failed) Refusal() error { return f.err }
 
-// refuseInPreloads fails a query with a Preload whose conditions ask for something: the query of the associations would not do it.
+// refuseInPreloads fails a query if a db among the conditions of a Preload has a clause of gormlock: the association's query would drop it.
 func refuseInPreloads(db *gorm.DB) {
 	for _, conditions := range db.Statement.Preloads {
 		for _, condition := range conditions {
@@ -60,7 +60,7 @@ func refuseInPreloads(db *gorm.DB) {
 	}
 }
 
-// refuseInAssigned fails a statement of FirstOrCreate or FirstOrInit, if what Attrs or Assign was given asks for something.
+// refuseInAssigned fails a statement of FirstOrCreate or FirstOrInit if a db in Attrs or Assign has a clause of gormlock.
 func refuseInAssigned(db *gorm.DB) {
 	if !statement.IsGivenMore(db.Statement) || db.Error != nil {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Given names what a db was given as parts of a statement: conditions, locks, scopes. A call that makes statements of its own would drop them.
-// In a hook, a db has nothing of the statement whose hook it is. The database that dbresolver's Use names is no such part: the call works there.
+// Given names the parts of a statement that a db was given: conditions, locks, scopes. A call that makes statements of its own would drop them.
+// In a hook, parts of the statement around the hook do not count. Nor does dbresolver's Use, because the call runs on the database that it names.
 func Given(db *gorm.DB) (given []string) {
 	stmt := statement.Beside(db).Statement
 	for name := range stmt.Clauses {
@@ -46,13 +46,13 @@ func Given(db *gorm.DB) (given []string) {
 	return slices.Compact(given)
 }
 
-// Names of what a db may be given.
+// Names in the result of Given.
 const (
 	Ours   = "a clause of gormlock"
 	Scopes = "scopes"
 )
 
-// RefuseGiven is the error of such a call, nil where the db was given nothing but what the call uses.
+// RefuseGiven is the error of a call that would drop what its db was given, nil if it uses everything.
 func RefuseGiven(db *gorm.DB, call, cure string, used ...string) error {
 	given := slices.DeleteFunc(Given(db), func(name string) bool { return slices.Contains(used, name) })
 	if len(given) > 0 {

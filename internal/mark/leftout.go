@@ -8,7 +8,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// RefuseLeftOut fails a write, or raw SQL, with conditions that ask for something where GORM builds none: in HAVING, in a
+// RefuseLeftOut fails a write, or raw SQL, if conditions with a clause of gormlock are where GORM builds none: in HAVING, in a
 // join, around a text.
 func RefuseLeftOut(db *gorm.DB) {
 	stmt := db.Statement
@@ -28,7 +28,7 @@ func RefuseLeftOut(db *gorm.DB) {
 	refuseInAssigned(db)
 }
 
-// refuseLeftOutOfRead does so for a query, which has all conditions unless its text was given.
+// refuseLeftOutOfRead does so for a query. GORM builds all conditions of a query unless its text was given.
 func refuseLeftOutOfRead(db *gorm.DB) {
 	if db.Statement.SQL.Len() > 0 {
 		RefuseLeftOut(db)
@@ -39,12 +39,12 @@ func refuseLeftOutOfRead(db *gorm.DB) {
 	refuseInPreloads(db)
 }
 
-// refuseInJoins fails a statement whose joins have conditions on a db that locks or expects something: GORM takes the
-// conditions for a read, and never runs the scopes, and takes nothing for a write, so that it would be dropped without a word.
+// refuseInJoins fails a statement if a db among the conditions of its joins has a clause of gormlock. For a read GORM takes the
+// conditions and never runs the scopes; for a write it takes nothing. So the clause would be dropped silently.
 func refuseInJoins(db *gorm.DB, write bool) {
 	for i := range db.Statement.Joins {
 		if _, relation := statement.RelationAlias(db.Statement, db.Statement.Joins[i].Name, ""); !write && !relation {
-			continue // it is a text whose sub-queries are built as any other
+			continue // a text: its sub-queries are built like any other
 		}
 		for _, argument := range db.Statement.Joins[i].Conds {
 			if conditions, ok := argument.(*gorm.DB); ok && conditions != nil && conditions.Statement != nil {
@@ -54,7 +54,7 @@ func refuseInJoins(db *gorm.DB, write bool) {
 	}
 }
 
-// refuseDropped fails a statement whose conditions ask for something, or have sub-queries that do, and are not built.
+// refuseDropped fails a statement with conditions that GORM does not build, if they or their sub-queries have a clause of gormlock.
 func refuseDropped(db *gorm.DB, conditions []clause.Expression) {
 	if db.Error != nil {
 		return
@@ -66,7 +66,8 @@ func refuseDropped(db *gorm.DB, conditions []clause.Expression) {
 	statement.EachSubQuery(conditions, func(sub *gorm.DB) { refuseOf(db, sub, true) })
 }
 
-// refuseOf fails a statement that leaves out what the db of a part of it asks for: in a read only what decides on rows.
+// refuseOf fails a statement if it would drop a clause of the db in one of its parts. For a read, only clauses that decide which rows come
+// back count.
 func refuseOf(db, part *gorm.DB, write bool) {
 	if db.Error != nil {
 		return
@@ -88,8 +89,8 @@ func refuseOf(db, part *gorm.DB, write bool) {
 	}
 }
 
-// withScopes runs the scopes of conditions on a copy. One that panics, for want of a model, does not take the program
-// down: without us it would not run.
+// withScopes runs the scopes of conditions on a copy. A scope may panic, for example because there is no model. It is
+// recovered, because in plain GORM the scope would not run here.
 func withScopes(conditions *gorm.DB) *gorm.Statement {
 	probe := conditions.Session(&gorm.Session{DryRun: true}).Where("true") // a copy
 	func() {

@@ -11,24 +11,24 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Mark is among the conditions of a statement that carries one of our clauses, until it runs. If GORM copies the
-// conditions of one db into the statement of another, as a group or for a join, it leaves the clauses behind. The mark
-// is copied, and that statement fails.
+// Mark stands among the conditions of a statement that carries a clause of gormlock, until the statement runs. If GORM
+// copies the conditions of one db into the statement of another, as a group or for a join, it does not copy the clauses.
+// It copies the mark, and that statement fails.
 type Mark interface {
 	clause.Expression
 	// Heeded reports whether the statement itself does what the mark's clause asks.
 	Heeded(stmt *gorm.Statement) bool
-	// Covered reports whether the statement does so for a part of it that carries the clause.
+	// Covered reports whether the statement does what the clause asks, if a part of the statement carries the clause.
 	Covered(stmt *gorm.Statement) bool
-	// Matters reports whether a read, or a write, that leaves the clause out is another than was asked for.
+	// Matters reports whether a read, or a write, would be wrong without the clause.
 	Matters(write bool) bool
-	// Late is the error of a write that meets the mark when its hooks are through, nil where that is early enough.
+	// Late is the error if a write finds the mark only after its hooks, nil if that is early enough.
 	Late() error
 	// Refusal is the error of a statement that does not do what the clause asks.
 	Refusal() error
 }
 
-// kinds returns, for each kind of marks, the one of what a statement itself carries, nil where it carries nothing.
+// kinds has one function for each kind of mark. It returns the mark of a clause that the statement itself carries, or nil.
 var kinds []func(*gorm.Statement) Mark
 
 // Register names the kinds of marks. The root package does so once, before any statement is run.
@@ -46,8 +46,8 @@ func Put(stmt *gorm.Statement, m Mark) {
 	stmt.AddClause(clause.Where{Exprs: []clause.Expression{m}})
 }
 
-// Refuse builds a mark that is still there: an error, and an argument that cannot be sent, because GORM
-// drops errors of sub-queries.
+// Refuse builds a mark that is still there: it adds an error. It also adds an argument that cannot be sent, because GORM
+// drops the errors of sub-queries.
 func Refuse(builder clause.Builder, m Mark) {
 	err := m.Refusal()
 	if stmt, ok := builder.(*gorm.Statement); ok {
@@ -63,13 +63,13 @@ func Heed(stmt *gorm.Statement) {
 	heed(stmt, func(m Mark) bool { return m.Heeded(stmt) })
 }
 
-// HeedWrite does so for a write, and refuses what would be left out of it.
+// HeedWrite is Heed for a write. It also fails the write if a clause would be dropped.
 func HeedWrite(db *gorm.DB) {
 	Heed(db.Statement)
 	RefuseLeftOut(db)
 }
 
-// HeedRead does so for a read, to which clauses about versions say nothing but what it must be like, and refuses what would be left out.
+// HeedRead is Heed for a read. It also fails the read if a clause that matters for reads would be dropped.
 func HeedRead(db *gorm.DB) {
 	heed(db.Statement, func(m Mark) bool {
 		return !m.Matters(false) || m.Heeded(db.Statement)
@@ -77,8 +77,8 @@ func HeedRead(db *gorm.DB) {
 	refuseLeftOutOfRead(db)
 }
 
-// heed takes these marks away until the statement has run. The db that carries it may be used again, as a group too: then
-// GORM runs its scopes first.
+// heed removes these marks until the statement has run. Its db may be used again, perhaps as a group of conditions. Then
+// GORM runs its scopes first, and one of them puts the marks back.
 func heed(stmt *gorm.Statement, heeded func(Mark) bool) {
 	if Remove(stmt, heeded) {
 		stmt.Clauses[Running] = clause.Clause{Expression: running{stmt}}
@@ -117,7 +117,7 @@ func Remove(stmt *gorm.Statement, heeded func(Mark) bool) bool {
 	return true
 }
 
-// First is nil where there is none.
+// First is the first mark among the conditions, nil if there is none.
 func First(conditions []clause.Expression) Mark {
 	var found Mark
 	for _, condition := range conditions {
@@ -142,7 +142,7 @@ func First(conditions []clause.Expression) Mark {
 	return found
 }
 
-// withoutMarks returns the conditions as GORM would have put them together had there been no marks that are heeded.
+// withoutMarks returns the conditions as GORM would have combined them without the heeded marks.
 func withoutMarks(conditions []clause.Expression, heeded func(Mark) bool) []clause.Expression {
 	rest := make([]clause.Expression, 0, len(conditions))
 	for _, condition := range conditions {
@@ -182,7 +182,7 @@ func withoutMark(condition clause.Expression, heeded func(Mark) bool) clause.Exp
 	return condition
 }
 
-// group is the conditions of a group: where it has but one, it does not matter that this was added by Or, as with GORM.
+// group is the conditions of a group. If it has only one, it does not matter that it was added by Or, as in GORM.
 func group(conditions []clause.Expression) []clause.Expression {
 	if len(conditions) == 1 {
 		if or, ok := conditions[0].(clause.OrConditions); ok && len(or.Exprs) == 1 {
@@ -198,8 +198,8 @@ func IsOn(stmt *gorm.Statement) bool {
 	return First(where) != nil
 }
 
-// RefuseLate fails a write if its hooks, or other plugins, left a mark for which it is too late now. It acts on the
-// others.
+// RefuseLate fails a write if its hooks or other plugins have added a mark that comes too late. It heeds the other
+// marks.
 func RefuseLate(db *gorm.DB) {
 	_, where := statement.Conditions(db.Statement)
 	for _, condition := range where {
@@ -213,7 +213,7 @@ func RefuseLate(db *gorm.DB) {
 	}
 }
 
-// RefuseAfterHooks fails a statement of which an after hook still asks something: it has run.
+// RefuseAfterHooks fails a statement if an after hook has added a mark: the statement has already run.
 func RefuseAfterHooks(db *gorm.DB) {
 	if _, where := statement.Conditions(db.Statement); db.Error == nil && First(where) != nil {
 		fault.Add(db, fmt.Errorf("gormlock: %s: a hook asked for it after the statement had run: %w", statement.TableName(db.Statement), First(where).Refusal()))

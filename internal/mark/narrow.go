@@ -10,13 +10,13 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Narrow is a scope that adds conditions to a statement, after brackets around all conditions of its db and its
-// other scopes. Without the brackets an Or among them would reach other rows.
+// Narrow is a scope that adds conditions to a statement. It puts brackets around all conditions of the db and its
+// other scopes first: without them, an Or among these would reach other rows.
 func Narrow(conditions ...clause.Expression) func(*gorm.DB) *gorm.DB {
 	return statement.LastScope(func(db *gorm.DB) { NarrowNow(db.Statement, conditions...) })
 }
 
-// NarrowNow does so to a statement whose scopes have run.
+// NarrowNow does the same to a statement after its scopes have run.
 func NarrowNow(stmt *gorm.Statement, conditions ...clause.Expression) {
 	where, given := statement.Conditions(stmt)
 	if _, ok := where.Expression.(clause.Where); !ok && where.Expression != nil {
@@ -29,7 +29,7 @@ func NarrowNow(stmt *gorm.Statement, conditions ...clause.Expression) {
 	stmt.Clauses["WHERE"] = where
 }
 
-// Bracket puts brackets around the conditions that a statement has so far. What is added to them is then always an And.
+// Bracket puts brackets around the conditions that a statement has so far. Later conditions are then always added by And.
 func Bracket(stmt *gorm.Statement) {
 	where, given := statement.Conditions(stmt)
 	if len(given) > 0 {
@@ -38,8 +38,8 @@ func Bracket(stmt *gorm.Statement) {
 	}
 }
 
-// Brackets is conditions of the caller as one that can stand beside conditions of ours. It is the only way to put them there: the
-// statement fails if they close a parenthesis that they do not open, because what stands behind it would evade ours.
+// Brackets makes one condition of the caller's conditions, which can stand beside gormlock's. There is no other safe way to combine them: the
+// statement fails if the caller's close a parenthesis that they do not open, because then gormlock's would not apply to what follows.
 func Brackets(conditions []clause.Expression) clause.Expression { return brackets{conditions} }
 
 // IsBracketed reports whether a condition is one that [Brackets] has made.
@@ -54,8 +54,8 @@ func InBrackets(condition clause.Expression) []clause.Expression {
 	return b.conditions
 }
 
-// bracketed puts conditions into brackets. Marks are not hidden by them: they are looked for before the statement is
-// built, among its conditions and in the groups that GORM knows.
+// bracketed puts conditions into brackets. Marks stay outside of the brackets, where they are found before the statement
+// is built.
 func bracketed(conditions []clause.Expression) []clause.Expression {
 	var marks, rest []clause.Expression
 	for _, condition := range conditions {
@@ -71,12 +71,12 @@ func bracketed(conditions []clause.Expression) []clause.Expression {
 	return append(marks, Brackets(rest))
 }
 
-// brackets are conditions as GORM would write them alone.
+// brackets are conditions in brackets, written as GORM would write them alone.
 type brackets struct{ conditions []clause.Expression }
 
 // Build implements [clause.Expression].
 func (b brackets) Build(builder clause.Builder) {
-	where := clause.Where{Exprs: append([]clause.Expression(nil), b.conditions...)} // which changes their order
+	where := clause.Where{Exprs: append([]clause.Expression(nil), b.conditions...)} // a copy: Build changes the order
 	stmt, ok := builder.(*gorm.Statement)
 	_ = builder.WriteByte('(')
 	start := 0
@@ -91,7 +91,7 @@ func (b brackets) Build(builder clause.Builder) {
 	_ = builder.WriteByte(')')
 }
 
-// RefuseOpen fails a statement whose text from start on, which the caller gave and which stands in brackets of ours, closes them.
+// RefuseOpen fails a statement if its text from start on closes brackets of gormlock. The caller gave that text.
 func RefuseOpen(stmt *gorm.Statement, start int) {
 	if !(statement.SQL{Statement: stmt}).IsClosed(start) {
 		fault.Add(stmt.DB, fmt.Errorf("gormlock: %s: the conditions close a parenthesis that they do not open, and what stands behind it would reach other rows", statement.TableName(stmt)))

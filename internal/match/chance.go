@@ -8,9 +8,9 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// takeBack corrects rows that have the key of a struct by chance: that struct was left out, and the server has given its key to a struct
-// without one. That can only be where fewer rows came back without a struct's key than there are structs without one. What the rows hold tells
-// which they are. If that does not tell, a row is of no struct, which is an error.
+// takeBack corrects rows that have the key of a struct by chance: that struct was left out, and the server has given its key to a struct without
+// one. This is only possible if fewer rows came back without a struct's key than there are structs without one. The content of the rows says which
+// they are. If it does not, the row belongs to no struct, which is an error.
 func (m *matching) takeBack(db *gorm.DB, rows []reflect.Value) error {
 	keyless := m.open(true)
 	suspects := m.suspects()
@@ -42,7 +42,7 @@ func (m *matching) takeBack(db *gorm.DB, rows []reflect.Value) error {
 	return nil
 }
 
-// suspects are the structs of which a row has the key.
+// suspects are the structs whose key a row has.
 func (m *matching) suspects() (all []int) {
 	for i := range m.Structs {
 		if m.from[i].IsValid() {
@@ -52,8 +52,8 @@ func (m *matching) suspects() (all []int) {
 	return all
 }
 
-// judge compares the rows of suspects with these and with the structs without a key. It reports whether each is that of its suspect, and calls
-// wrong for those that are not: taken by another one, or not known.
+// judge compares the rows of suspects with these and with the structs without a key. It reports whether each row belongs to its suspect. It calls
+// wrong for each other row: taken says that it belongs to another struct, otherwise it is not known whose it is.
 func (m *matching) judge(suspects, keyless []int, wrong func(i int, taken bool)) (right bool) {
 	found := &matching{Upsert: m.Upsert, stmt: m.stmt, table: m.table, asked: m.asked, spelled: m.spelled}
 	for _, i := range suspects {
@@ -66,7 +66,7 @@ func (m *matching) judge(suspects, keyless []int, wrong func(i int, taken bool))
 			return !slices.Contains(fields, c.field) || !whole && !c.holdsAll(found, open)
 		})
 	}
-	kept, inserted := among(m.Kept, false), among(m.Returned, m.table.AsSent) // a row of a struct without a key is new
+	kept, inserted := among(m.Kept, false), among(m.Returned, m.table.AsSent) // the row of a struct without a key is new
 	sorted := sortedBy(inserted, keyless)
 	right = true
 	for n, i := range suspects {
@@ -89,7 +89,7 @@ func (m *matching) judge(suspects, keyless []int, wrong func(i int, taken bool))
 	return right
 }
 
-// sortedBy are structs by what they have in the columns that tell them apart at once.
+// sortedBy groups structs by their values in the columns that can be compared by text.
 func sortedBy(columns []*comparison, structs []int) map[string][]int {
 	sorted := map[string][]int{}
 	for _, i := range structs {

@@ -13,16 +13,16 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// comparison compares one column of structs with that of rows. If all values have a text, the texts are compared.
+// comparison compares one column of structs with that column of rows. If all values have a text, it compares the texts.
 type comparison struct {
 	field   *schema.Field
 	texts   bool
-	free    bool           // some structs sent nothing: the column has a default
+	free    bool           // some structs sent nothing, because the column has a default
 	structs map[int]string // what each open struct sent
-	found   []string       // what each row has that is left
+	found   []string       // what each remaining row has
 }
 
-// compared are the comparisons of columns.
+// compared returns comparisons of columns.
 func (m *matching) compared(open []int, fields []*schema.Field) []*comparison {
 	all := make([]*comparison, len(fields))
 	for n, field := range fields {
@@ -39,7 +39,7 @@ func (m *matching) compared(open []int, fields []*schema.Field) []*comparison {
 	return all
 }
 
-// text is the text of a column, if its type has one that tells values apart.
+// text is the text of a column's value, if texts of its type differ whenever the values do.
 func (c *comparison) text(m *matching, row reflect.Value) string {
 	if !c.texts {
 		return ""
@@ -91,10 +91,10 @@ func plain(v reflect.Value) any {
 	}
 }
 
-// sorts reports whether structs and rows that belong together have one text here.
+// sorts reports whether matching structs and rows have the same text here.
 func (c *comparison) sorts() bool { return c.texts && !c.free }
 
-// nameOf is what a struct or a row has in all columns that sort.
+// nameOf is the text of a struct or a row in all columns that sort.
 func nameOf(all []*comparison, text func(*comparison) string) string {
 	var name strings.Builder
 	for _, c := range all {
@@ -105,7 +105,7 @@ func nameOf(all []*comparison, text func(*comparison) string) string {
 	return name.String()
 }
 
-// holdsAll reports whether each row that is left equals some struct here.
+// holdsAll reports whether each remaining row equals some struct here.
 func (c *comparison) holdsAll(m *matching, open []int) bool {
 	if c.texts {
 		known := make(map[string]bool, len(open))
@@ -119,7 +119,7 @@ func (c *comparison) holdsAll(m *matching, open []int) bool {
 	})
 }
 
-// holds reports whether a struct sent what a row has.
+// holds reports whether a struct sent the value that a row has.
 func (c *comparison) holds(m *matching, i, row int) bool {
 	switch {
 	case m.sentNothing(c.field, i):
@@ -131,7 +131,7 @@ func (c *comparison) holds(m *matching, i, row int) bool {
 	}
 }
 
-// isSame reports whether two structs sent the same.
+// isSame reports whether two structs sent the same value.
 func (c *comparison) isSame(m *matching, i, k int) bool {
 	if c.texts {
 		return c.structs[i] == c.structs[k]
@@ -145,7 +145,7 @@ func (m *matching) sentNothing(field *schema.Field, i int) bool {
 	return zero && field.HasDefaultValue
 }
 
-// sentBy is the struct to compare with a row in a column: what the server made of the struct that was sent, if it was asked for that.
+// sentBy is the struct to compare with a row in a column. If the server was asked, it is what the server made of the struct that was sent.
 func (m *matching) sentBy(field *schema.Field, i int) reflect.Value {
 	if m.spelled[i].IsValid() && m.table.Respells(field) {
 		return m.spelled[i]
@@ -155,11 +155,11 @@ func (m *matching) sentBy(field *schema.Field, i int) reflect.Value {
 
 func (m *matching) same(field *schema.Field, x, y reflect.Value) bool {
 	if a, b := statement.Place(field, x), statement.Place(field, y); a.IsValid() && b.IsValid() && reflect.DeepEqual(a.Interface(), b.Interface()) {
-		return true // however it is sent: what is encrypted is sent differently each time
+		return true // encrypted values are sent differently each time
 	}
 	mine, _ := field.ValueOf(m.stmt.Context, x)
 	theirs, _ := field.ValueOf(m.stmt.Context, y)
-	if field.Serializer != nil { // what GORM gives as the value is never equal
+	if field.Serializer != nil { // the values that GORM returns for it are never equal
 		mine, _ = statement.Sent(mine)
 		theirs, _ = statement.Sent(theirs)
 	}

@@ -9,9 +9,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// ByKey returns the row of each key, and a value that is not valid if there is none. The server may spell a key differently from the
-// program: a uuid without capitals, a char(n) with blanks. If rows are left that no key names, the server is asked. A nil key matches
-// nothing.
+// ByKey returns the row of each key, and an invalid value if there is none. The server may spell a key differently from the program: a uuid without
+// capitals, a char(n) with blanks. If rows are left that no key names, it asks the server. A nil key matches nothing.
 func ByKey(db *gorm.DB, s *schema.Schema, keys [][]any, rows []reflect.Value) ([]reflect.Value, error) {
 	found, left := byName(db.Statement, s, keys, rows)
 	if len(left) > 0 {
@@ -46,7 +45,8 @@ func byName(stmt *gorm.Statement, s *schema.Schema, keys [][]any, rows []reflect
 	return found, left
 }
 
-// bySpelling finds the keys of rows that no key names as the program writes it. It also returns which of the other keys have a row.
+// bySpelling asks the server for the keys of the rows that no key names in the program's spelling. It also returns which of the other keys have a
+// row.
 func bySpelling(db *gorm.DB, s *schema.Schema, keys [][]any, found, left []reflect.Value) (there []bool, err error) {
 	there = make([]bool, len(keys))
 	var places []int

@@ -11,22 +11,22 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Upsert is an upsert whose rows came back.
+// Upsert is an upsert whose rows were returned.
 type Upsert struct {
 	Schema  *schema.Schema
 	Structs []reflect.Value
-	Keys    [][]any // of the structs; nil: it has none
+	Keys    [][]any // of the structs; nil: the struct has no key
 	Skips   bool    // DO NOTHING
-	ByKey   bool    // it updates rows that it finds by their key: it cannot meet one twice
-	Behind  bool    // its rows were read behind it: there may be some of nobody
+	ByKey   bool    // it updates rows that it finds by key, so it cannot meet a row twice
+	Behind  bool    // its rows were read after it, so there may be rows of no struct
 
-	Inserted []*schema.Field // the columns that were sent, but for those of the guards
-	Returned []*schema.Field // those that came back too, but for the key
-	Kept     []*schema.Field // those of which a row that came back holds what its struct sent, if no trigger changes it: of an updated row too
+	Inserted []*schema.Field // the columns that were sent, except those of guards
+	Returned []*schema.Field // those that were returned too, except the key
+	Kept     []*schema.Field // those in which a returned row, even an updated one, holds what its struct sent, unless a trigger changes it
 }
 
-// Rows returns the rows that came back, each at the place of its struct. They are matched by key, as the server spells it. Those that no key
-// names are of structs without a key: in their order if there are as many, otherwise by what they hold.
+// Rows returns the rows, each at the place of its struct. Rows are matched by key, as the server spells it. The remaining rows belong to structs
+// without a key. If there are as many of these, the rows are matched in order, otherwise by their content.
 func (u *Upsert) Rows(db *gorm.DB, rows []reflect.Value) ([]reflect.Value, error) {
 	m := matching{Upsert: u, stmt: db.Statement, keys: slices.Clone(u.Keys)}
 	m.from, m.left = byName(db.Statement, u.Schema, m.keys, rows)
@@ -61,16 +61,16 @@ func (u *Upsert) keyless() (n int) {
 type matching struct {
 	*Upsert
 	stmt    *gorm.Statement
-	keys    [][]any         // by which rows are found
-	from    []reflect.Value // of each struct, its row
-	left    []reflect.Value // the rows that no struct has yet
-	there   []bool          // of each struct, whether another row with its key is there
+	keys    [][]any         // the keys to find rows by
+	from    []reflect.Value // the row of each struct
+	left    []reflect.Value // the rows without a struct so far
+	there   []bool          // for each struct, whether another row has its key
 	table   statement.ColumnTypes
-	asked   bool            // for the table
-	spelled []reflect.Value // of each struct, what the server would make of its columns
+	asked   bool            // for the columns of the table
+	spelled []reflect.Value // for each struct, what the server would make of its columns
 }
 
-// unmatched returns those of the rows that no struct has yet.
+// unmatched returns the rows without a struct.
 func (m *matching) unmatched(rows []reflect.Value) []reflect.Value {
 	given := make(map[uintptr]bool, len(m.from))
 	for _, row := range m.from {
@@ -90,7 +90,7 @@ func (m *matching) ask(db *gorm.DB) (err error) {
 	return err
 }
 
-// matchSpelled matches rows with keys that the server spells otherwise.
+// matchSpelled matches rows with keys that the server spells differently.
 func (m *matching) matchSpelled(db *gorm.DB) (err error) {
 	if len(m.left) == 0 || len(m.open(false)) == 0 {
 		return nil
@@ -102,7 +102,7 @@ func (m *matching) matchSpelled(db *gorm.DB) (err error) {
 	return nil
 }
 
-// inOrder gives the rows to the structs without a key: the server stores rows, and returns them, in the order in which they were sent.
+// inOrder gives the rows to the structs without a key: the server stores and returns rows in the order in which they were sent.
 func (m *matching) inOrder() {
 	for i := range m.Structs {
 		if !m.from[i].IsValid() && m.Keys[i] == nil {
@@ -111,8 +111,8 @@ func (m *matching) inOrder() {
 	}
 }
 
-// match asks the server what it makes of the columns. Where DO NOTHING meets no trigger, a row has the key and the columns that were
-// sent. Elsewhere the columns tell in which each row equals some struct, and a row may be that of a struct with another key.
+// match asks the server what it makes of the columns. If DO NOTHING meets no trigger, a row has the key and the columns that were sent. Otherwise
+// the columns in which each row equals some struct decide, and a row may belong to a struct with another key.
 func (m *matching) match(db *gorm.DB, asMany bool) (err error) {
 	if err := m.ask(db); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (m *matching) match(db *gorm.DB, asMany bool) (err error) {
 	return nil
 }
 
-// open are the structs that have no row yet: those without a key, or those with one.
+// open returns the structs that have no row yet: those without a key, or those with one.
 func (m *matching) open(keyless bool) (open []int) {
 	for i := range m.Structs {
 		if !m.from[i].IsValid() && (m.Keys[i] == nil) == keyless {
@@ -143,7 +143,7 @@ func (m *matching) open(keyless bool) (open []int) {
 	return open
 }
 
-// spell asks what the server makes of the columns that it may spell otherwise: 10 as 10.00, 'a' as 'a  '.
+// spell asks what the server makes of columns that it may spell differently: 10 as 10.00, 'a' as 'a  '.
 func (m *matching) spell(db *gorm.DB, open []int) ([]reflect.Value, error) {
 	var fields []*schema.Field
 	for _, field := range m.Kept {
@@ -166,9 +166,9 @@ func (m *matching) spell(db *gorm.DB, open []int) ([]reflect.Value, error) {
 	return spelled, err
 }
 
-// among finds the structs of rows among some, by what they hold in the columns that were stored as they were sent. A row that could be
-// that of structs which differ in anything is left: the columns of the conflict alone do not tell, because a condition of the index, a
-// trigger or a default may have decided. Only where a trigger has changed the key it is the row of a struct with another one.
+// among finds the structs of rows by the columns that were stored as they were sent. A row is left out if it could belong to structs that differ in
+// anything. The columns of the conflict alone are not enough, because a condition of the index, a trigger or a default may have decided. Only if a
+// trigger has changed the key, a row belongs to a struct with another key.
 func (m *matching) among(open []int, asSent bool) {
 	all := m.compared(open, m.Inserted)
 	kept := slices.DeleteFunc(slices.Clone(all), func(c *comparison) bool {

@@ -11,19 +11,19 @@ import (
 	"github.com/gormlock/gormlock/internal/model"
 )
 
-// ended is what is known of the structs of a transaction that its ctx has ended. When one of them is used again, it gets what a rollback would leave
-// in it. The others are not touched, and not read: another goroutine may use them.
+// ended is what is known about the structs of a transaction that its ctx has ended. When one of them is used again, it gets what a rollback would
+// leave in it. The others are neither touched nor read, because another goroutine may use them.
 type ended struct {
 	of *journal.Ever // what the transaction did
 
 	mu     sync.Mutex
 	wrote  int64 // the moment of its first write
 	all    []endedStep
-	late   []reflect.Type // of structs that were read when the transaction was over: nobody noted which
-	places *Places        // what know has found out; nil when a step was added since
+	late   []reflect.Type // types of structs that were read after the transaction was over: nobody noted which structs
+	places *Places        // what know has found out; nil if a step was added since
 }
 
-// endedStep is what one statement did: it wrote, read or met structs. If it did none of these, only the place of a struct is known.
+// endedStep is what one statement did: it wrote, read or met structs. If all are nil, only the place of a struct is known.
 type endedStep struct {
 	of    *Structs
 	read  *Noted
@@ -33,7 +33,7 @@ type endedStep struct {
 	row   reflect.Value
 }
 
-// endedIn is what is known of the transaction.
+// endedIn returns what is known about the transaction.
 func endedIn(all *journal.Astray) *ended {
 	if all.Known == nil {
 		all.Known = &ended{of: all.Of}
@@ -51,7 +51,7 @@ func (e *ended) add(step endedStep) {
 	e.all, e.places = append(e.all, step), nil
 }
 
-// know finds out which places the structs had, and what was in them.
+// know finds out which places had structs, and what was in them.
 func (e *ended) know() *Places {
 	if e.places != nil {
 		return e.places
@@ -86,7 +86,7 @@ func (e *ended) know() *Places {
 	return p
 }
 
-// takeBackIn takes back what the transaction did to one struct, the newest first. It reports false if the struct is not one that the transaction had at
+// takeBackIn undoes what the transaction did to one struct, the newest change first. It reports false if the transaction did not have the struct in
 // this place.
 func (e *ended) takeBackIn(row reflect.Value) (known bool) {
 	e.mu.Lock()
@@ -105,7 +105,7 @@ func (e *ended) takeBackIn(row reflect.Value) (known bool) {
 	var back []*Structs
 	defer func() {
 		for _, s := range back {
-			s.undone = false // other structs of it are not
+			s.undone = false // other structs of the statement are not undone
 		}
 	}()
 	for before := (moment{at: math.MaxInt64}); ; {
@@ -122,7 +122,7 @@ func (e *ended) takeBackIn(row reflect.Value) (known bool) {
 	return known || version == nil || !version.Loaded(version.Read(row)) || p.isOld(one)
 }
 
-// moment says in which order structs were left: by the time of their statement, and in it by their number.
+// moment orders the times at which structs were left: by their statement, and within a statement by their number.
 type moment struct {
 	at int64
 	i  int
@@ -134,7 +134,7 @@ func (m moment) compare(other moment) int {
 	return cmp.Or(cmp.Compare(m.at, other.at), cmp.Compare(m.i, other.i))
 }
 
-// newest is the last statement before a moment that may have left what is at a place.
+// newest is the last statement before a moment that may have left the content of a place.
 func (p *Places) newest(one *place, before moment) (by keeper, is bool) {
 	used := p.used(one.row)
 	for _, all := range [][]keeper{one.keepers, p.undone[rowOf{one.row.Type(), one.key().spelling()}]} {
@@ -147,7 +147,7 @@ func (p *Places) newest(one *place, before moment) (by keeper, is bool) {
 	return by, is
 }
 
-// loseRead makes a place unread if the transaction read, before a moment, what is there.
+// loseRead makes a place unread if the transaction read its content before a moment.
 func (e *ended) loseRead(one *place, before moment) {
 	for _, in := range one.tables {
 		is := heldIn(one.model, one.row)

@@ -6,7 +6,7 @@ import (
 	"github.com/gormlock/gormlock/internal/journal"
 )
 
-// The spellings of a key have one in common, and keys that no server takes for one do not.
+// All spellings of a key have one form in common, and different keys do not.
 func TestSpelling(t *testing.T) {
 	t.Parallel()
 	const uuid = "0a1b2c3d-0a1b-2c3d-0a1b-0a1b2c3d4e5f"
@@ -38,7 +38,7 @@ func TestSpelling(t *testing.T) {
 	}
 }
 
-// A struct of a transaction that went astray gets what a rollback leaves in it, alone, and once for each step however often they went astray.
+// A struct of an ended transaction gets what a rollback leaves in it: alone, and once for each step, however often it went astray.
 func TestRecover_ofACopy(t *testing.T) { //nolint:paralleltest // it has strays
 	m := modelOf(t, &item{})
 	for name, more := range map[string]func(all *journal.Astray, a, b *item){
@@ -68,7 +68,7 @@ func TestRecover_ofACopy(t *testing.T) { //nolint:paralleltest // it has strays
 	}
 }
 
-// What is only seen is left alone, and what a rollback takes back is astray no more.
+// A struct of which only the place is known is left alone. A struct that a rollback restores is no longer astray.
 func TestForgetStrays(t *testing.T) { //nolint:paralleltest // it has strays
 	m, of := modelOf(t, &item{}), &journal.Ever{}
 	one, other := item{ID: 1, Version: 3}, item{ID: 2, Version: 3}

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// A rollback asks of a version whether it was there before the writes that are taken back, or may have been made by them: then whoever has it
-// must not write with it. Nobody knows what a bulk write, a trigger or SQL of the program has made. So only a struct that was met before tells that
-// a version is older.
+// A rollback asks whether a version existed before the writes that are undone, or may have been made by them. In the second case, structs with it
+// must not be written. Nobody knows what a bulk write, a trigger or SQL of the program has made. So a version is only known to be older if a struct
+// with it was met before.
 
-// span is from the first write of what was taken back to the moment when it was.
+// span is the time from the first undone write to the rollback.
 type span struct{ from, to int64 }
 
 // stateOfRow is a row at a version.
 type stateOfRow struct {
 	rowOf
 
-	table int // which of those of the type
+	table int // the index of its table among the tables of the type
 	n, at int64
 	null  bool
 }
@@ -52,14 +52,13 @@ func (p *Places) note(first map[stateOfRow]int64, state stateOfRow, moment int64
 	}
 }
 
-// isVoid reports whether what a statement met at a moment may have been taken back.
+// isVoid reports whether what a statement met at a moment may have been undone.
 func (p *Places) isVoid(at int64) bool {
 	i, _ := slices.BinarySearchFunc(p.void, at, func(s span, at int64) int { return cmp.Compare(s.to, at) })
 	return i < len(p.void) && p.void[i].from <= at
 }
 
-// predates reports whether a struct had this row at this version before the first of the writes that are taken back. Then none of these has made
-// the version.
+// predates reports whether a struct had this row at this version before the first of the undone writes. Then none of these has made the version.
 func (p *Places) predates(of reflect.Type, in Table, is held) bool {
 	if p == nil {
 		return false
@@ -68,14 +67,14 @@ func (p *Places) predates(of reflect.Type, in Table, is held) bool {
 	return has && at < p.wrote && !p.isVoid(at)
 }
 
-// lose makes a version of a row unread in all places, if what is taken back may have made it, and nothing tells which version was before.
+// lose makes a version of a row unread in all places, if the undone writes may have made it, and it is not known which version was there before.
 func (p *Places) lose(of reflect.Type, in Table, is held) {
 	if p == nil {
 		return
 	}
 	state := p.stateOf(of, in, is)
 	if p.lost[state] {
-		return // for another struct
+		return // it is for another struct
 	}
 	made, left := p.left[state]
 	if p.lost[state] = true; made || p.predates(of, in, is) {
@@ -92,14 +91,14 @@ func (p *Places) lose(of reflect.Type, in Table, is held) {
 	}
 }
 
-// wasReread reports whether what the statement left in the row was read again. Then a place that has it may have what was read: its columns are
-// those of the row, and the struct's may be what the program assigned before.
+// wasReread reports whether the state in which the statement left the row was read again. Then a place with that state may come from the read. Its
+// columns are the row's, while the struct's may be what the program assigned before.
 func (s *Structs) wasReread(i int) bool {
 	p := s.Places
 	return !s.Created && !p.copied[s.left(i)] && p.reread[p.stateOf(s.Type(), s.In, heldIn(s.model, s.Of(s.After, i)))]
 }
 
-// wasReadInto reports whether a query was the last that had a struct in a place.
+// wasReadInto reports whether the last statement that had a struct in a place was a query.
 func (p *place) wasReadInto() bool {
 	if p == nil || len(p.keepers) == 0 {
 		return false
@@ -108,7 +107,7 @@ func (p *place) wasReadInto() bool {
 	return last.noted != nil && last.noted.read
 }
 
-// hadAny reports whether a place had anything before a moment.
+// hadAny reports whether a place had a struct before a moment.
 func (p *place) hadAny(before int64) bool {
 	for _, at := range p.had {
 		if at < before {
@@ -118,14 +117,14 @@ func (p *place) hadAny(before int64) bool {
 	return false
 }
 
-// isOld reports whether what a place has predates what is taken back, whichever of its tables it is of.
+// isOld reports whether the content of a place predates the undone writes, whichever of its tables it belongs to.
 func (p *Places) isOld(one *place) bool {
 	is := heldIn(one.model, one.row)
 	return !slices.ContainsFunc(one.tables, func(in Table) bool { return !p.predates(one.row.Type(), in, is) })
 }
 
-// isTakenBack reports whether a place has what a statement wrote there that takes its version back, and has not yet. Its program may have changed other
-// columns since, if nothing was read there.
+// isTakenBack reports whether a place still has what a statement wrote there, and that statement will restore its version. The program may have
+// changed other columns since, if nothing was read there.
 func (p *place) isTakenBack(in Table) bool {
 	for _, by := range slices.Backward(p.keepers) {
 		if by.of == nil || by.of.undone || by.of.versionStayed(by.i) {

@@ -11,13 +11,13 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Key is the primary key of a struct. Most are known without memory of their own.
+// Key is the primary key of a struct. For most keys it allocates nothing.
 type Key struct {
 	n    int64
 	name string
 }
 
-// KeyOf is that of a struct of a schema.
+// KeyOf is the key of a struct of a schema.
 func KeyOf(s *schema.Schema, row reflect.Value) Key {
 	if len(s.PrimaryFields) == 1 {
 		switch place := statement.Place(s.PrimaryFields[0], row); {
@@ -33,7 +33,7 @@ func KeyOf(s *schema.Schema, row reflect.Value) Key {
 	return Key{name: keyIn(s, row)}
 }
 
-// numberIn is the field of a struct that is its key, if that is a number which stays where it is.
+// numberIn is the field of a struct that is its key, if that is a number that is not behind a pointer.
 func numberIn(s *schema.Schema, row reflect.Value) reflect.Value {
 	if len(s.PrimaryFields) != 1 || statement.ThroughPointer(s.PrimaryFields[0]) {
 		return reflect.Value{}
@@ -67,7 +67,7 @@ func isUnkeyed(s *schema.Schema, row reflect.Value) bool {
 	return true
 }
 
-// held is what a place has: the row that its struct stands for, and at which version.
+// held is the content of a place: the row that its struct stands for, and its version.
 type held struct {
 	key     Key
 	version column.Value
@@ -86,7 +86,7 @@ func versionIn(m *model.Model, row reflect.Value) (v column.Value) {
 
 func (h held) is(other held) bool { return h.key == other.key && h.version.Equal(other.version) }
 
-// Noted is what structs were when a statement met them that changes none of them: it has read them, or was tried.
+// Noted is what structs were when a statement met them without changing them: it has read them, or tried to write them.
 type Noted struct {
 	all   []noted
 	kinds []*kind
@@ -99,7 +99,7 @@ type noted struct {
 	row     reflect.Value
 	is      held
 	unkeyed bool
-	part    bool // of a form, which loses its version in another way
+	part    bool // it is part of a form, which loses its version in another way
 }
 
 // kind is a model, and the table of the rows.
@@ -108,16 +108,17 @@ type kind struct {
 	in    Table
 }
 
-// NewNoted has none yet.
+// NewNoted returns an empty Noted.
 func NewNoted() *Noted { return &Noted{at: journal.Moment()} }
 
-// NewRead has none yet, and is for those that a query reads whole.
+// NewRead returns an empty Noted for structs that a query reads whole.
 func NewRead() *Noted { return &Noted{at: journal.Moment(), read: true} }
 
 // IsEmpty reports whether nothing was noted.
 func (n *Noted) IsEmpty() bool { return len(n.all) == 0 }
 
-// NoteTried notes the structs of a statement that has written none of them. They are as it found them when it began; 0: that is not known.
+// NoteTried notes the structs of a statement that has written none of them. They are as the statement found them when it began; 0: that moment is
+// not known.
 func NoteTried(s *Structs, began int64) *Noted {
 	n := NewNoted()
 	if began > 0 {
@@ -141,7 +142,7 @@ func (n *Noted) Note(m *model.Model, in Table, row reflect.Value) {
 	n.all = append(n.all, noted{n.kinds[last], row, heldIn(m, row), isUnkeyed(m.Schema, row), false})
 }
 
-// NotePart notes a struct of a model that is a form of the query's model, or is in one.
+// NotePart notes a struct of a model that is a form of the query's model, or is within one.
 func (n *Noted) NotePart(m *model.Model, in Table, row reflect.Value) {
 	before := len(n.all)
 	if n.Note(m, in, row); len(n.all) > before {
@@ -149,7 +150,7 @@ func (n *Noted) NotePart(m *model.Model, in Table, row reflect.Value) {
 	}
 }
 
-// Seek looks for the structs where they are by now.
+// Seek looks for where the structs are now.
 func (n *Noted) Seek(p *Places) {
 	for i := range n.all {
 		if one := &n.all[i]; one.kind.model.Column != nil && !one.unkeyed {
@@ -159,8 +160,8 @@ func (n *Noted) Seek(p *Places) {
 	}
 }
 
-// Lose makes unread what was read, wherever it is by now. What newer statements did is taken back before. A place that has another row by now is
-// left alone, and so is a version that the row had before the first of the writes that are taken back.
+// Lose makes the structs that were read unread, wherever they are now. Newer statements are undone before. A place that has another row by now is
+// left alone. So is a version that the row had before the first of the undone writes.
 func (n *Noted) Lose(p *Places) {
 	for i := range n.all {
 		one := &n.all[i]
@@ -190,7 +191,7 @@ type keeper struct {
 	i     int
 }
 
-// left is what the statement left in the place, or found there if it is taken back.
+// left is what the statement left in the place, or found there if the statement is undone.
 func (k keeper) left() (is held, row reflect.Value) {
 	if k.noted != nil {
 		return k.noted.all[k.i].is, reflect.Value{}

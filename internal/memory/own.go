@@ -9,15 +9,14 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Own is a copy that shares no map, slice or pointer with the original, as far as programs can change what is there. It stays as it
-// is when the place of the original changes.
+// Own is a copy that shares no map, slice or pointer with the original that programs can change. It stays the same when the original changes.
 func Own(value reflect.Value) reflect.Value {
 	own := reflect.New(value.Type()).Elem()
 	own.Set(owner{}.own(value))
 	return own
 }
 
-// owner remembers the pointers that it has followed, because values may lead back to themselves.
+// owner remembers the pointers that it has followed, because values may point back to themselves.
 type owner map[pointerTo]reflect.Value
 
 type pointerTo struct {
@@ -68,8 +67,8 @@ func (o owner) own(value reflect.Value) reflect.Value {
 	return own
 }
 
-// ownFields gives a struct its own fields. If a field can only be reached by the package of its type, the value is made
-// again from its text or bytes, if that gives an equal value.
+// ownFields gives a struct its own fields. If only the package of its type can reach a field, the struct is made again from its text or bytes, if
+// that gives an equal value.
 func (o owner) ownFields(row reflect.Value) {
 	for i := range row.NumField() {
 		switch field := row.Type().Field(i); {
@@ -108,7 +107,7 @@ func remade(from, to any) bool {
 	return false
 }
 
-// leadsOn reports whether values of a type can lead to memory that others share.
+// leadsOn reports whether values of a type can lead to shared memory.
 func leadsOn(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface:

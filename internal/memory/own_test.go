@@ -18,7 +18,7 @@ type ring struct {
 	N    int
 }
 
-// kinds has all that a value can stand behind.
+// kinds has all kinds of values that can refer to others.
 type kinds struct {
 	Map       map[string][]int
 	Slice     [][]string
@@ -49,7 +49,7 @@ func newKinds() *kinds {
 	}
 }
 
-// What is done to an own value is not done to the one it was made of, which it equals.
+// A change of an own value does not change the original, and both were equal.
 func TestOwn(t *testing.T) {
 	t.Parallel()
 	given, was := newKinds(), newKinds()
@@ -61,7 +61,7 @@ func TestOwn(t *testing.T) {
 	**own.Pointer, *own.Array[0], own.Raw[0] = 2, 3, '['
 	own.Any.(map[string]any)["k"].([]any)[0] = "other"
 	*own.At = time.Time{}
-	own.Number.SetUint64(3) // in place, where an addition would take more room
+	own.Number.SetUint64(3) // in place, while an addition would need more room
 	own.Bare.SetUint64(4)
 	own.Ring.Next.Next.N = 9
 	if !reflect.DeepEqual(was, given) {
@@ -80,7 +80,7 @@ func (textOnly) MarshalText() ([]byte, error)    { return []byte("text"), nil }
 func (bytesOnly) MarshalBinary() ([]byte, error) { return []byte("bytes"), nil }
 func (columnOnly) Value() (driver.Value, error)  { return "column", nil }
 
-// A value that nothing can make again is the value itself.
+// A value that nothing can make again is kept as it is.
 func TestOwn_ofWhatCannotBeMadeAgain(t *testing.T) {
 	t.Parallel()
 	for _, given := range []any{textOnly{[]int{1}}, bytesOnly{[]int{2}}, columnOnly{[]int{3}}} {
@@ -90,7 +90,7 @@ func TestOwn_ofWhatCannotBeMadeAgain(t *testing.T) {
 	}
 }
 
-// These can be made again: of text, of bytes, of what a column would hold. The last one loses something by it.
+// These can be made again from text, bytes, or a column's value. The last one loses something on the way.
 type (
 	asText   struct{ hidden []byte }
 	asBytes  struct{ hidden []byte }
@@ -112,7 +112,7 @@ func (a *asBytes) UnmarshalBinary(bytes []byte) error {
 
 func (a asColumn) Value() (driver.Value, error) { return a.hidden, nil }
 func (a *asColumn) Scan(value any) error {
-	a.hidden = slices.Clone(value.([]byte)) //nolint:forcetypeassert // as Value makes it
+	a.hidden = slices.Clone(value.([]byte)) //nolint:forcetypeassert // Value returns this type
 	return nil
 }
 
@@ -122,7 +122,7 @@ func (l *lossy) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A value that only its own package can reach is made again, if it is the same then.
+// A value that only its own package can reach is made again, if the result is equal.
 func TestOwn_ofWhatIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	text, bytes, column, loses := asText{[]byte("abc")}, asBytes{[]byte("abc")}, asColumn{[]byte("abc")}, lossy{[]byte("abc")}

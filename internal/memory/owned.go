@@ -14,17 +14,17 @@ func (p *Places) own(row reflect.Value, by keeper) {
 	}
 }
 
-// isOnlyNoted reports whether of the columns that the last statement left in a place only the key and the version are known.
+// isOnlyNoted reports whether only the key and the version are known of the columns that the last statement left in a place.
 func (p *place) isOnlyNoted() bool { return len(p.keepers) == 0 || p.last().noted != nil }
 
-// last is the last statement that had a struct in the place. There is one.
+// last is the last statement that had a struct in the place. There must be one.
 func (p *place) last() keeper {
 	return slices.MaxFunc(p.keepers, func(a, b keeper) int { return cmp.Compare(a.at(), b.at()) })
 }
 
-// hasOwn reports whether a place has the key and version that s left in the struct of this number, but by its own: the row had that version
-// before, or another statement left them there, or found them and is undone, or they were read. Where s compared no version, this can be.
-// What tells the two apart are the other columns.
+// hasOwn reports whether a place has the key and version that s left in the struct of this number, but not from s. The row had that version before;
+// or another statement left it there, or found it and is undone; or it was read. That is possible if s compared no version. The other columns
+// decide.
 func (p *place) hasOwn(s *Structs, i int) bool {
 	row := p.row
 	if s.Places.predates(s.Type(), s.In, heldIn(s.model, row)) {
@@ -36,10 +36,10 @@ func (p *place) hasOwn(s *Structs, i int) bool {
 			if mine, _ := s.nearer(row, i, nil); mine > 0 && s.isThere(i, false) {
 				return true
 			}
-		case by.of.undone && by.of.keptAt > s.leftAt && !by.of.Guessed: // it compared the version with that of the row, which was what s left
+		case by.of.undone && by.of.keptAt > s.leftAt && !by.of.Guessed: // it compared the version with the row's, and that was the version that s left
 		case by.of.undone:
 			if mine, its := s.nearer(row, i, by.of.columns(by.of.before, by.i)); by.of.keptIn(row, by.of.before, by.i) && (mine > its || mine == its && s.isThere(i, false)) {
-				return true // and what s left is still where s left it
+				return true // and the place where s left it still has it
 			}
 		case by.of.keptIn(row, by.of.After, by.i):
 			if mine, its := s.nearer(row, i, by.of.columns(by.of.After, by.i)); mine > its || its == 0 {
@@ -50,14 +50,15 @@ func (p *place) hasOwn(s *Structs, i int) bool {
 	return false
 }
 
-// mayBeAnother reports whether a place may have the key and the version that s left in the struct of this number, but be of another row: the
-// transaction may have replaced the row, or its table. It is not if all columns are as s left them, or if s's own place has that no more: then it
-// was moved, and the program has changed it.
+// mayBeAnother reports whether a place with the key and the version that s left in the struct of this number may belong to another row: the
+// transaction may have replaced the row, or its table. It does not if all columns are as s left them, or if s's own place no longer has that state:
+// then the struct was moved, and the program has changed it.
 func (p *place) mayBeAnother(s *Structs, i int) bool {
 	return !s.isAsLeft(p.row, i) && s.isThere(i, true)
 }
 
-// isThere reports whether what s left in the struct of this number is still where s left it. Of a single place that is taken back nobody knows.
+// isThere reports whether the place where s left the struct of this number still has what s left. If only a single place is undone, that is not
+// known, and the result is unknown.
 func (s *Structs) isThere(i int, unknown bool) bool {
 	if s.Places.alone != nil {
 		return unknown
@@ -65,8 +66,9 @@ func (s *Structs) isThere(i int, unknown bool) bool {
 	return s.leftIn(s.Row(i), i)
 }
 
-// nearer counts the columns in which a place is as another statement had it, and those in which it is as s left the struct of this
-// number, where the two differ. Without the columns of another one, it counts those that are not as s left them.
+// nearer compares a place with what s left in the struct of this number and with what another statement had there. In the columns in which the two
+// differ, it counts how often the place equals each. If the columns of the other one are not known, it counts the columns that are not as s left
+// them.
 func (s *Structs) nearer(row reflect.Value, i int, others map[string]pointee) (mine, its int) {
 	now := s.columns(nil, i)
 	for _, field := range s.model.Schema.FieldsByDBName {
@@ -87,7 +89,7 @@ func (s *Structs) nearer(row reflect.Value, i int, others map[string]pointee) (m
 	return mine, its
 }
 
-// isAs reports whether all columns of a place are those of the struct of this number among copies.
+// isAs reports whether all columns of a place equal those of the struct of this number among copies.
 func (s *Structs) isAs(copies *structCopies, row reflect.Value, i int) bool {
 	for n, field := range s.model.Indirect {
 		if !holds(state(field, row), copies.behind[i][n]) {
@@ -106,7 +108,7 @@ func (s *Structs) isAs(copies *structCopies, row reflect.Value, i int) bool {
 	return true
 }
 
-// columns are the columns of the struct of this number among copies, by their names.
+// columns are the columns of the struct of this number among copies, by name.
 func (s *Structs) columns(copies *structCopies, i int) map[string]pointee {
 	all := make(map[string]pointee, len(s.model.Schema.FieldsByDBName))
 	if copies == nil {

@@ -13,59 +13,59 @@ import (
 )
 
 // Places are all places where a transaction is known to have had structs. The caller may have moved structs since: sorted a slice, shifted it,
-// swapped two. A rollback looks for each by its key and version, wherever it is. Places only grow: what a later rollback needs is added to what
-// earlier ones knew.
+// swapped two. A rollback looks for each struct by its key and version, wherever it is. Places only grow: later rollbacks add to what earlier ones
+// knew.
 type Places struct {
 	at     map[placeOf]*place
 	of     map[reflect.Type][]*place
 	tables map[reflect.Type][]Table
-	met    map[stateOfRow]int64 // when the first statement met a state of a row
-	copied map[rowOf]bool       // GORM has copied structs of theirs to where the caller has them, and nobody can take their keys out there
-	reread map[stateOfRow]bool  // a query read the row at that version
-	void   []span               // what was taken back earlier, the oldest first
+	met    map[stateOfRow]int64 // when the first statement met each state of a row
+	copied map[rowOf]bool       // GORM has copied structs of these rows to the caller's, and nobody can remove their keys there
+	reread map[stateOfRow]bool  // a query read the row at that version again
+	void   []span               // the earlier rollbacks, the oldest first
 	all    *journal.Ever        // what the transaction did; nil: it cannot go astray
 	takingBack
 }
 
-// takingBack is what is taken back now: by one rollback.
+// takingBack is what the current rollback undoes.
 type takingBack struct {
-	wrote  int64                              // the moment of the first write that is
-	until  int64                              // when that began
-	sought map[reflect.Type]map[Key]*versions // the rows
-	by     map[rowOf][]*place                 // where these are
-	undone map[rowOf][]keeper                 // what was done to them
-	left   map[stateOfRow]bool                // what that left: whether it made the version
-	lost   map[stateOfRow]bool                // what is lost, in all places
-	read   map[stateOfRow]int64               // when what is lost was first read
-	alone  *place                             // nothing is taken back elsewhere, and no other place is looked at; nil: in all places
+	wrote  int64                              // the moment of the first undone write
+	until  int64                              // the moment when the rollback began
+	sought map[reflect.Type]map[Key]*versions // the rows that are looked for
+	by     map[rowOf][]*place                 // the places of these rows
+	undone map[rowOf][]keeper                 // the undone statements of these rows
+	left   map[stateOfRow]bool                // the states that they left: whether they made the version
+	lost   map[stateOfRow]bool                // the states that are lost, in all places
+	read   map[stateOfRow]int64               // when each lost state was first read
+	alone  *place                             // only this place is undone, and no other is looked at; nil: all places
 }
 
-// place is one of them.
+// place is a place where a transaction had a struct.
 type place struct {
 	model   *model.Model
 	row     reflect.Value
-	number  reflect.Value        // its key, if that is a number
-	tables  []Table              // whose rows were there
-	keepers []keeper             // who had a struct there, the oldest first
+	number  reflect.Value        // the key in it, if that is a number
+	tables  []Table              // the tables whose rows were there
+	keepers []keeper             // the statements that had a struct there, the oldest first
 	part    bool                 // it is in a form that was read
-	found   rowOf                // the row whose struct is there, as far as a rollback has found it
-	was     Key                  // its key when it was found
-	had     map[stateOfRow]int64 // when it first had which state of a row
+	found   rowOf                // the row whose struct is there, as the rollback found it
+	was     Key                  // the key when it was found
+	had     map[stateOfRow]int64 // when it first had each state of a row
 }
 
-// rowOf is a row, by its model and the spelling of its key. In another table there may be one more.
+// rowOf is a row, by its model and the spelling of its key. Another table may have a row with the same.
 type rowOf struct {
 	of  reflect.Type
 	key Key
 }
 
-// placeOf is the address of a struct of a type: a struct and its first field have the same.
+// placeOf is the address of a struct of a type: a struct and its first field have the same address.
 type placeOf struct {
 	of reflect.Type
 	at uintptr
 }
 
-// NewPlaces knows no place.
+// NewPlaces returns Places without any place.
 func NewPlaces() *Places {
 	p := &Places{
 		at: map[placeOf]*place{}, of: map[reflect.Type][]*place{}, tables: map[reflect.Type][]Table{},
@@ -75,7 +75,7 @@ func NewPlaces() *Places {
 	return p
 }
 
-// Add adds the places of the structs of a statement. Those of older statements must be added before.
+// Add adds the places of the structs of a statement. Older statements must be added first.
 func (p *Places) Add(s *Structs) {
 	for i := range s.Count {
 		if p.see(s.model, s.In, s.Row(i)); s.before == nil || s.After == nil {
@@ -107,7 +107,7 @@ func (p *Places) AddNoted(n *Noted) {
 	}
 }
 
-// See adds the place of a struct of which nothing else is known, such as a copy of others.
+// See adds the place of a struct of which nothing else is known, such as a copy.
 func (p *Places) See(m *model.Model, in Table, row reflect.Value) { p.see(m, in, row) }
 
 func (p *Places) see(m *model.Model, in Table, row reflect.Value) {
@@ -129,7 +129,7 @@ func (p *Places) see(m *model.Model, in Table, row reflect.Value) {
 	}
 }
 
-// place is the one where a struct is, nil if it is not known.
+// place returns the place of a struct, or nil if it is not known.
 func (p *Places) place(row reflect.Value) *place {
 	if p == nil {
 		return nil
@@ -138,9 +138,9 @@ func (p *Places) place(row reflect.Value) *place {
 	return p.at[at]
 }
 
-// Begin begins to look for what is taken back. Wrote is the moment of the first write of that; 0: there is none.
+// Begin begins a rollback. wrote is the moment of the first undone write; 0: there is none.
 func (p *Places) Begin(wrote int64) {
-	if p.wrote > 0 && p.wrote < math.MaxInt64 { // of the last time
+	if p.wrote > 0 && p.wrote < math.MaxInt64 { // from the last rollback
 		for len(p.void) > 0 && p.void[len(p.void)-1].from >= p.wrote {
 			p.void = p.void[:len(p.void)-1]
 		}
@@ -156,7 +156,7 @@ func (p *Places) Begin(wrote int64) {
 	}
 }
 
-// versions are those of the structs that are looked for.
+// versions are the versions of the structs that are looked for.
 type versions struct {
 	are []column.Value
 	all bool
@@ -172,7 +172,7 @@ func (v *versions) has(one column.Value) bool {
 	return v.all || slices.ContainsFunc(v.are, one.Equal)
 }
 
-// Seek looks for the structs of a row, whatever their versions are.
+// Seek looks for the structs of a row, at any version.
 func (p *Places) Seek(of reflect.Type, key Key) { p.seek(of, key).all = true }
 
 func (p *Places) seek(of reflect.Type, key Key) *versions {
@@ -186,7 +186,7 @@ func (p *Places) seek(of reflect.Type, key Key) *versions {
 	return p.sought[of][key]
 }
 
-// SeekLeft looks for what a statement left. It will be taken back.
+// SeekLeft looks for what a statement left, which will be undone.
 func (p *Places) SeekLeft(s *Structs) {
 	if s.After == nil {
 		return
@@ -203,7 +203,7 @@ func (p *Places) SeekLeft(s *Structs) {
 	}
 }
 
-// Find finds all that is looked for.
+// Find finds everything that is looked for.
 func (p *Places) Find() {
 	for of, keys := range p.sought {
 		for _, one := range p.of[of] {
@@ -219,7 +219,7 @@ func (p *Places) Find() {
 	}
 }
 
-// found notes that a place has another key now, or another version.
+// found notes the current key and version of a place.
 func (p *Places) found(row reflect.Value) {
 	one := p.place(row)
 	if one == nil {
@@ -251,13 +251,13 @@ func (p *Places) Of(of reflect.Type, in Table, key Key) (rows []reflect.Value) {
 	return rows
 }
 
-// mixes reports whether the structs of a type are rows of several tables. Which of them a struct belongs to that the caller has moved is
-// not known.
+// mixes reports whether the structs of a type are rows of several tables. If the caller has moved such a struct, it is not known to which table it
+// belongs.
 func (p *Places) mixes(of reflect.Type) bool {
 	return slices.ContainsFunc(p.tables[of], func(in Table) bool { return in.like(p.tables[of][0]) != oneTable })
 }
 
-// Forget makes structs unread whose versions what is taken back may have made. With all, it does so for those too that are put back.
+// Forget makes structs unread if the undone writes may have made their versions. With all, it does so even for those that are restored.
 func (p *Places) Forget(of reflect.Type, all bool) {
 	for its, places := range p.of {
 		if of != nil && of != its {
@@ -271,7 +271,7 @@ func (p *Places) Forget(of reflect.Type, all bool) {
 	}
 }
 
-// isMoved reports whether a place has another struct than the last statement left there.
+// isMoved reports whether a place has another struct than the one that the last statement left there.
 func (p *place) isMoved() bool {
 	if p == nil || len(p.keepers) == 0 {
 		return false
@@ -281,14 +281,13 @@ func (p *place) isMoved() bool {
 	return !is.is(heldIn(p.model, p.row)) || row.IsValid() && !last.of.isAs(last.copies(), p.row, last.i)
 }
 
-// isPutBack reports whether what is taken back now has left the struct at a place.
+// isPutBack reports whether the current rollback has restored the struct in a place.
 func (p *Places) isPutBack(one *place) bool {
 	left := p.undone[rowOf{one.row.Type(), one.key().spelling()}]
 	return !p.mixes(one.row.Type()) && slices.ContainsFunc(left, func(by keeper) bool { return by.of.leftIn(one.row, by.i) })
 }
 
-// elsewhere returns the other places of the row that the struct of this number stood for, and those that may be of it or of one in another
-// table.
+// elsewhere returns the other places of the row of the struct of this number, and the places that may have that row or one of another table.
 func (s *Structs) elsewhere(i int) (others, unsure []reflect.Value) {
 	if version := s.model.Column; s.namesNone(i) || version != nil && !version.Loaded(version.Read(s.Of(s.After, i))) { // unread ones may be others
 		return nil, nil
@@ -313,7 +312,7 @@ func (s *Structs) elsewhere(i int) (others, unsure []reflect.Value) {
 	return others, unsure
 }
 
-// leftIn reports whether a row holds the struct of this number as the statement left it, as far as its version tells.
+// leftIn reports whether a row holds the struct of this number as the statement left it, by its version.
 func (s *Structs) leftIn(row reflect.Value, i int) bool {
 	if !s.standsFor(row, i) {
 		return false
@@ -322,7 +321,7 @@ func (s *Structs) leftIn(row reflect.Value, i int) bool {
 	return version == nil || version.Read(row).Equal(version.Read(s.Of(s.After, i)))
 }
 
-// versionStayed reports whether the statement has left the version as it was. Then others may have it too, and it is right after a rollback.
+// versionStayed reports whether the statement did not change the version. Then other structs may have it too, and it is right after a rollback.
 func (s *Structs) versionStayed(i int) bool {
 	version := s.model.Column
 	return version != nil && version.Read(s.Was(i)).Equal(version.Read(s.Of(s.After, i)))
@@ -342,7 +341,7 @@ func (s *Structs) isAsLeft(row reflect.Value, i int) bool {
 	return s.isAs(s.After, row, i)
 }
 
-// left is the row that the struct of this number stands for since the statement.
+// left is the row of the struct of this number after the statement.
 func (s *Structs) left(i int) rowOf {
 	return rowOf{s.model.Schema.ModelType, KeyOf(s.model.Schema, s.Of(s.After, i)).spelling()}
 }

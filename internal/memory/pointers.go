@@ -10,10 +10,10 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// pointee is the value behind a pointer in a struct.
+// pointee is a field of a struct and the value behind its pointer.
 type pointee struct {
 	field *schema.Field
-	value any // the field: a pointer, or what stands behind embedded ones
+	value any // the value of the field: a pointer, or the field in an embedded struct
 	elem  reflect.Value
 }
 
@@ -50,7 +50,7 @@ func state(field *schema.Field, row reflect.Value) pointee {
 	return p
 }
 
-// holds reports whether a field holds what the statement left in it, behind whatever pointer: the caller may have renewed it.
+// holds reports whether a field holds the value that the statement left in it, behind any pointer: the caller may have replaced the pointer.
 func holds(now, left pointee) bool {
 	switch {
 	case now.elem.IsValid() != left.elem.IsValid():
@@ -61,8 +61,8 @@ func holds(now, left pointee) bool {
 	return equal(now.value, left.value)
 }
 
-// behind is p behind a pointer of its own, if nothing may be written through the old one. Others may have it: the caller has renewed the
-// pointer that the statement left, or the statement replaced the caller's, and another value is behind that by now.
+// behind is p with a new pointer, if nothing may be written through the old one because others may have it: the caller has replaced the pointer
+// that the statement left; or the statement replaced the caller's, and another value is behind that by now.
 func (p pointee) behind(now, left pointee) pointee {
 	if !p.elem.IsValid() || now.value == left.value && (left.value == p.value || equal(reflect.ValueOf(p.value).Elem().Interface(), p.elem.Interface())) {
 		return p

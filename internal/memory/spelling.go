@@ -11,9 +11,9 @@ import (
 	"github.com/gormlock/gormlock/internal/model"
 )
 
-// The same key can be spelled in several ways: a uuid in capitals, a numeric with more zeros, a char(n) without its spaces. Which spellings are one
-// key depends on the type of the column, and nobody asks for it here. So structs are found by a form that all these spellings share. Two rows may
-// share it too; then the key as it is decides.
+// A key can be spelled in several ways: a uuid in capitals, a numeric with more zeros, a char(n) without its spaces. Which spellings are the same
+// key depends on the type of the column, and nobody asks for that here. So structs are found by a form that all these spellings share. If two rows
+// share it too, the key as it is decides.
 
 // spelling is the form that all spellings of a key share.
 func (k Key) spelling() Key {
@@ -28,7 +28,7 @@ func (s stateOfRow) spelling() stateOfRow {
 	return s
 }
 
-// spellingOf is that of a name, part by part. statement.KeyName writes the length of each part before it.
+// spellingOf is the form of a name, part by part. statement.KeyName writes the length of each part before it.
 func spellingOf(name string) string {
 	var all strings.Builder
 	for rest := name; rest != ""; {
@@ -66,19 +66,19 @@ func spellingOfPart(part string) string {
 	return number
 }
 
-// respells reports whether other is the same version of the row, in another spelling of its key.
+// respells reports whether other is the same version of the row, with another spelling of its key.
 func (h held) respells(other held) bool {
 	return h.key != other.key && h.version.Equal(other.version) && h.key.spelling() == other.key.spelling()
 }
 
-// isRespelt reports whether a place has the version that s gave to the struct of this number, and its key in another spelling. What was there before
-// the writes that are taken back, or was left by a statement, is another row's.
+// isRespelt reports whether a place has the version that s gave to the struct of this number, with another spelling of its key. If that was there
+// before the undone writes, or a statement left it there, it belongs to another row.
 func (s *Structs) isRespelt(row reflect.Value, i int) bool {
 	return s.gaveTo(row, i) && heldIn(s.model, row).respells(heldIn(s.model, s.Of(s.After, i)))
 }
 
-// mayBeRespelt is for the struct's own place, and types whose spellings nobody knows here: all columns but the key must be as s left them, or the
-// model says that its key is of such a type.
+// mayBeRespelt is for the struct's own place, and for key types whose spellings are not known here. All columns except the key must be as s left
+// them, or the model must say that its key is of such a type.
 func (s *Structs) mayBeRespelt(row reflect.Value, i int) bool {
 	if !s.gaveTo(row, i) || isUnkeyed(s.model.Schema, row) {
 		return false
@@ -100,14 +100,15 @@ func (s *Structs) mayBeRespelt(row reflect.Value, i int) bool {
 	return as
 }
 
-// mayBeRespelt reports whether a place that had a row may have it still, at the same version, by a key that no statement met before what is taken
-// back: the model says that its key is of a type whose spellings nobody knows here.
+// mayBeRespelt reports whether a place may still have its row, at the same version, with a key that no statement met before the undone writes. The
+// model must say that its key is of a type whose spellings are not known here.
 func (p *Places) mayBeRespelt(m *model.Model, in Table, was, now held) bool {
 	return p != nil && was.key != now.key && was.version.Equal(now.version) && slices.ContainsFunc(m.Schema.PrimaryFields, isOfStrangeType) &&
 		!p.predates(m.Schema.ModelType, in, now)
 }
 
-// isOfStrangeType reports whether a tag gives the column of a text a type of which spellingOf does not know which spellings are one value, such as inet.
+// isOfStrangeType reports whether a tag gives the column of a text a type for which spellingOf does not know which spellings are equal, such as
+// inet.
 func isOfStrangeType(field *schema.Field) bool {
 	words := strings.FieldsFunc(strings.ToLower(field.TagSettings["TYPE"]), func(r rune) bool { return r == ' ' || r == '(' })
 	if len(words) == 0 || field.IndirectFieldType.Kind() != reflect.String && field.DataType != schema.Time {
@@ -116,7 +117,7 @@ func isOfStrangeType(field *schema.Field) bool {
 	return !slices.Contains([]string{"text", "varchar", "character", "char", "bpchar", "uuid", "numeric", "decimal", "bytea", "timestamptz", "timestamp"}, words[0])
 }
 
-// isSpelled reports whether values of a type may be spelled in several ways: whole numbers are not.
+// isSpelled reports whether values of a type can have several spellings. Whole numbers cannot.
 func isSpelled(of reflect.Type) bool {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()

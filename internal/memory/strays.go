@@ -13,8 +13,8 @@ import (
 	"github.com/gormlock/gormlock/internal/model"
 )
 
-// strays are structs of transactions whose ctx has ended: the server has rolled back, or is about to, and the program has called neither Commit
-// nor Rollback, which would restore them. Only the goroutine that next uses such a struct may touch it.
+// strays are structs of transactions whose ctx has ended: the server has rolled back, or is about to, and the program has called neither Commit nor
+// Rollback, which would restore them. Only the goroutine that next uses such a struct may touch it.
 var strays struct {
 	count    atomic.Int64
 	mu       sync.Mutex
@@ -22,34 +22,34 @@ var strays struct {
 	sweeping bool
 }
 
-// strayed is what is known of a place. The journal of the transaction keeps the struct alive until it is forgotten. From then on the program
-// alone does, and another struct may be at the address when it has gone.
+// strayed is what is known about a place. The journal of the transaction keeps the struct alive until the journal is forgotten. After that only the
+// program does, and when the struct is gone, another one may be at its address.
 type strayed struct {
 	all       []stray
 	forgotten bool
-	alive     weak.Pointer[byte] // set when it is forgotten
+	alive     weak.Pointer[byte] // set when the transaction is forgotten
 }
 
-// stray is a struct of a transaction.
+// stray is a struct of an ended transaction.
 type stray struct {
-	in   *ended              // until that is forgotten
-	then weak.Pointer[ended] // after that; nil when it has gone
+	in   *ended              // until the transaction is forgotten
+	then weak.Pointer[ended] // after that; nil when it is gone
 	use  use
-	as   held // what it was when it was met
+	as   held // the struct when it was met
 
 	model *model.Model // nil: it is not known
 }
 
-// use is what a transaction is known to have done with a struct: several of these, or none if its place is known.
+// use says what a transaction did with a struct: a combination of these, or none if only its place is known.
 type use int
 
 const (
 	wrote use = 1 << iota
 	read
-	met // nothing of it is taken back
+	met // nothing of it is undone
 )
 
-// sweepEvery is how often forgotten strays are looked for that have gone.
+// sweepEvery is how often forgotten strays are removed whose structs are gone.
 const sweepEvery = time.Minute
 
 func whereIs(row reflect.Value) (placeOf, bool) {
@@ -59,10 +59,10 @@ func whereIs(row reflect.Value) (placeOf, bool) {
 	return placeOf{row.Type(), row.Addr().Pointer()}, true
 }
 
-// HasStrays reports whether there are any.
+// HasStrays reports whether there are any strays.
 func HasStrays() bool { return strays.count.Load() > 0 }
 
-// Stray keeps the structs for whoever uses them next. It does not read them: their goroutine may be at it.
+// Stray keeps the structs until they are used next. It does not read them, because their goroutine may be using them.
 func (s *Structs) Stray(all *journal.Astray) {
 	if s.before == nil || s.After == nil {
 		return
@@ -80,7 +80,7 @@ func (s *Structs) Stray(all *journal.Astray) {
 	}
 }
 
-// StrayRead does so for structs that were read.
+// StrayRead does the same for structs that were read.
 func StrayRead(all *journal.Astray, rows ...reflect.Value) {
 	e, one := endedIn(all), stray{}
 	if one.in = e; all.Undone {
@@ -91,10 +91,10 @@ func StrayRead(all *journal.Astray, rows ...reflect.Value) {
 	}
 }
 
-// StrayRead does so for what they are, wherever the program has copied it.
+// StrayRead does the same for the noted states, wherever the program has copied the structs.
 func (n *Noted) StrayRead(all *journal.Astray) { n.stray(all, endedStep{read: n}, read) }
 
-// StrayLate does so for all structs of a type: some were read, and nobody knows which.
+// StrayLate does the same for all structs of a type: some were read, and nobody knows which.
 func StrayLate(all *journal.Astray, of reflect.Type) {
 	e := endedIn(all)
 	e.mu.Lock()
@@ -102,7 +102,7 @@ func StrayLate(all *journal.Astray, of reflect.Type) {
 	e.late = append(e.late, of)
 }
 
-// StraySeen does so for a struct of which only the place is known.
+// StraySeen does the same for a struct of which only the place is known.
 func StraySeen(all *journal.Astray, m *model.Model, in Table, row reflect.Value) {
 	if row.IsValid() && row.CanAddr() && row.Type() == m.Schema.ModelType {
 		e := endedIn(all)
@@ -111,7 +111,7 @@ func StraySeen(all *journal.Astray, m *model.Model, in Table, row reflect.Value)
 	}
 }
 
-// Stray does so for structs that were only met. If one is another by then, the program has moved it there.
+// Stray does the same for structs that were only met. If one differs by then, the program has moved it there.
 func (n *Noted) Stray(all *journal.Astray) { n.stray(all, endedStep{met: n}, met) }
 
 func (n *Noted) stray(all *journal.Astray, step endedStep, how use) {
@@ -128,14 +128,14 @@ func (n *Noted) stray(all *journal.Astray, step endedStep, how use) {
 	}
 }
 
-// Loosen lets go of them, as that of Structs does.
+// Loosen lets go of the structs, like Structs.Loosen.
 func (n *Noted) Loosen() {
 	for i := range slices.Backward(n.all) {
 		loosen(n.all[i].row)
 	}
 }
 
-// ForgetStrays forgets them.
+// ForgetStrays forgets the structs.
 func (n *Noted) ForgetStrays() {
 	for i := 0; i < len(n.all) && HasStrays(); i++ {
 		ForgetStray(n.all[i].row)
@@ -176,7 +176,7 @@ func addStray(row reflect.Value, one stray) {
 	known.all = append(known.all, one)
 }
 
-// ForgetStrays forgets what went astray of a transaction: it is taken back now.
+// ForgetStrays forgets the strays of a transaction, because it is undone now.
 func (p *Places) ForgetStrays(all *journal.Ever) {
 	p.all = all
 	if !HasStrays() {
@@ -197,19 +197,19 @@ func (p *Places) ForgetStrays(all *journal.Ever) {
 	}
 }
 
-// hasGone reports whether the struct is no more.
+// hasGone reports whether the struct no longer exists.
 func (s *strayed) hasGone() bool { return s.forgotten && s.alive.Value() == nil }
 
-// Loosen lets go of strays: the transaction is forgotten, and nobody but the program keeps its structs. What was written counts as read
-// when what is known of it has gone.
+// Loosen lets go of strays: the transaction is forgotten, and only the program keeps its structs. Written structs count as read once the knowledge
+// about them is gone.
 func (s *Structs) Loosen() {
 	for i := s.Count - 1; i >= 0; i-- {
 		loosen(s.Row(i))
 	}
 }
 
-// LoosenRead does so for a struct that was read. Of the elements of a slice the last one comes first: weak pointers into one allocation are a list,
-// and are looked for from its beginning.
+// LoosenRead does the same for a struct that was read. Call it for the last element of a slice first: weak pointers into one allocation are in a
+// list that is searched from its beginning.
 func LoosenRead(row reflect.Value) { loosen(row) }
 
 func loosen(row reflect.Value) {
@@ -235,7 +235,7 @@ func loosen(row reflect.Value) {
 	}
 }
 
-// sweep takes away what has gone, until nothing is left that was forgotten.
+// sweep removes strays whose structs are gone, until no forgotten ones are left.
 func sweep() {
 	strays.mu.Lock()
 	defer strays.mu.Unlock()
@@ -254,7 +254,7 @@ func sweep() {
 	}
 }
 
-// found forgets a stray, and returns what is known of it: it was read again, or is restored now.
+// found forgets a stray, and returns what is known about it: it was read again, or is restored now.
 func found(row reflect.Value) []stray {
 	at, _ := whereIs(row)
 	if !HasStrays() {
@@ -274,7 +274,7 @@ func found(row reflect.Value) []stray {
 	return known.all
 }
 
-// IsStray reports whether a struct is one, and leaves it so.
+// IsStray reports whether a struct is a stray, and leaves it one.
 func IsStray(row reflect.Value) bool {
 	journal.StrayEnded()
 	at, _ := whereIs(row)
@@ -287,20 +287,19 @@ func IsStray(row reflect.Value) bool {
 	return known != nil && !known.hasGone()
 }
 
-// Forget forgets a stray that was read again.
-func Forget(row reflect.Value) { noteUsed(row, found(row)) }
+// Forget forgets a stray, because it was read again, or its transaction was ended after all.
+func Forget(row reflect.Value) { found(row) }
 
-// ForgetStray forgets one whose transaction takes it back now.
-func ForgetStray(row reflect.Value) { found(row) }
+	model *model.Model // nil: it is not known
 
-// ForgetStrays forgets all that are still kept.
+// ForgetStrays forgets all structs that are still kept.
 func (s *Structs) ForgetStrays() {
 	for i := 0; i < s.Count && HasStrays(); i++ {
 		ForgetStray(s.Row(i))
 	}
 }
 
-// Recover restores the structs that are strays: a statement is about to use them.
+// Recover restores those structs that are strays, because a statement is about to use them.
 func (s *Structs) Recover() {
 	if s.Count == 0 {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/gormlock/gormlock/internal/journal"
 )
 
-// What was forgotten is kept by the program alone: it stays astray as long as it lives, and is swept away when it has gone.
+// After its transaction is forgotten, only the program keeps a stray: it stays a stray as long as it exists, and is removed after that.
 func TestStrays_forgotten(t *testing.T) { //nolint:paralleltest // it counts strays
 	type row struct{ Version, Balance int }
 	const many, gone = 1000, 100

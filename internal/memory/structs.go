@@ -11,27 +11,26 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Structs is the structs of a statement as they were before it and as it left them. They are put back field by
-// field: a column may be a pointer that GORM writes through, and fields that are not columns must stay as they
-// are.
+// Structs is the structs of a statement, as they were before it and as it left them. They are restored field by field, because a column may be a
+// pointer that GORM writes through, and fields that are not columns must stay as they are.
 type Structs struct {
-	In     Table // of their rows
+	In     Table // the table of their rows
 	model  *model.Model
 	target reflect.Value // the struct, or the slice that holds them
 	Count  int
 
 	before, After  *structCopies
 	keptAt, leftAt int64   // the moments of these
-	Places         *Places // of the whole transaction; nil: only these
+	Places         *Places // of the whole transaction; nil: only the structs themselves
 	Became
 	undone bool
 }
 
-// Became is what became of the structs of a statement, besides what After shows.
+// Became says what happened to the structs of a statement, besides what After shows.
 type Became struct {
-	Guessed bool // no version was compared, so what the statement left may be that of another state of the row
-	Created bool // what had no key got one, and a row
-	Copied  bool // GORM has copied them to where the caller has them
+	Guessed bool // no version was compared, so the statement may have left the version of another state of the row
+	Created bool // a struct without a key got one, and a row
+	Copied  bool // GORM has copied them to the caller's structs
 }
 
 // structCopies are copies of the structs at one moment.
@@ -40,10 +39,10 @@ type structCopies struct {
 	behind  [][]pointee   // the values behind their pointers, if the model has pointers
 }
 
-// Model is that of the structs; nil: there are none.
+// Model is the model of the structs; nil: there are none.
 func (s *Structs) Model() *model.Model { return s.model }
 
-// Type is that of the structs; nil: there are none.
+// Type is the type of the structs; nil: there are none.
 func (s *Structs) Type() reflect.Type {
 	if s.model == nil {
 		return nil
@@ -71,7 +70,7 @@ func (s *Structs) Find(m *model.Model, value any) (found, hole bool) {
 	case reflect.Slice, reflect.Array:
 		count = target.Len()
 		if target.Kind() == reflect.Slice {
-			target = target.Slice(0, count) // the caller may shorten its own slice
+			target = target.Slice(0, count) // the caller may shorten the slice
 		}
 		for i := 0; i < count && target.Type().Elem() != m.Schema.ModelType; i++ {
 			row := element(target, i)
@@ -86,7 +85,7 @@ func (s *Structs) Find(m *model.Model, value any) (found, hole bool) {
 	return true, false
 }
 
-// Keep copies the structs as they are. What moves the version of one moves that of no other.
+// Keep copies the structs as they are. It also makes sure that moving the version of one struct does not move that of another.
 func (s *Structs) Keep() {
 	for i := 0; i < s.Count && s.model.Column != nil && statement.ThroughPointer(s.model.Column.Field); i++ {
 		if row := s.Row(i); row.IsValid() {
@@ -112,7 +111,7 @@ func element(list reflect.Value, i int) reflect.Value {
 	return row
 }
 
-// copies returns copies of all structs. There is none of a struct that was passed by value, which memory cannot follow.
+// copies returns copies of all structs. It returns none for a struct that was passed by value, because memory cannot follow it.
 func (s *Structs) copies() *structCopies {
 	if s.Count == 0 || !s.Row(0).CanAddr() {
 		return nil
@@ -148,10 +147,10 @@ func (s *Structs) copies() *structCopies {
 	return copies
 }
 
-// Was is the struct with this number as it was before the statement; not valid where that is not known.
+// Was is the struct with this number before the statement; invalid if that is not known.
 func (s *Structs) Was(i int) reflect.Value { return s.Of(s.before, i) }
 
-// Of returns the struct with this number among copies; not valid where there are none.
+// Of returns the struct with this number among copies; invalid if there are none.
 func (s *Structs) Of(copies *structCopies, i int) reflect.Value {
 	switch {
 	case copies == nil:
@@ -168,14 +167,14 @@ func (s *Structs) Leave() {
 	s.ownPointers()
 }
 
-// Here is the places of the structs alone.
+// Here returns only the places of the structs.
 func (s *Structs) Here() *Structs {
 	here := &Structs{In: s.In, model: s.model, target: s.target, Count: s.Count}
 	here.ownPointers()
 	return here
 }
 
-// ownPointers keeps the pointers to the structs: the caller may put others into its slice or array, or none.
+// ownPointers keeps the pointers to the structs, because the caller may replace or remove them in its slice or array.
 func (s *Structs) ownPointers() {
 	if s.Batch() && s.target.Type().Elem() != s.model.Schema.ModelType && s.Count > 0 {
 		own := reflect.MakeSlice(reflect.SliceOf(s.target.Type().Elem()), s.Count, s.Count)
@@ -186,14 +185,14 @@ func (s *Structs) ownPointers() {
 	}
 }
 
-// Restore makes the columns of all structs what they were before the statement.
+// Restore sets the columns of all structs to their values before the statement.
 func (s *Structs) Restore() {
 	for i := s.Count - 1; i >= 0; i-- {
 		s.RestoreRow(i)
 	}
 }
 
-// RestoreRow makes the columns of one struct what they were before the statement.
+// RestoreRow sets the columns of one struct to their values before the statement.
 func (s *Structs) RestoreRow(i int) {
 	if s.before != nil {
 		row := s.Row(i)
@@ -201,10 +200,9 @@ func (s *Structs) RestoreRow(i int) {
 	}
 }
 
-// Undo does the same for the columns that the statement changed and nobody changed since, wherever a struct is now. A struct that
-// stands for another row by now is left alone. One with a version that was emptied since, by
-// Association(…).Delete or by the caller, gets all its columns back and counts as not read: whoever emptied it, no write of it can
-// store an empty row or overwrite the one that it stood for.
+// Undo does the same for columns that the statement changed and nobody changed since, wherever a struct is now. A struct that stands for another
+// row by now is left alone. A struct with a version that was emptied since, by Association(…).Delete or by the caller, gets all its columns back
+// and counts as not read. So, whoever emptied it, no write of it can store an empty row or overwrite its old row.
 func (s *Structs) Undo() {
 	if s.before == nil || s.After == nil {
 		return
@@ -221,14 +219,14 @@ func (s *Structs) Undo() {
 	}
 }
 
-// undoRow does so for the struct of this number.
+// undoRow does the same for the struct of this number.
 func (s *Structs) undoRow(i int) {
 	row := s.Row(i)
 	others, unsure := s.elsewhere(i)
 	switch alone := s.Places.alone; {
 	case s.IsUsed(i):
 	case alone != nil && !isAt(row, alone.row):
-	case s.standsFor(row, i) && s.model.Column != nil && s.Places.mixes(s.Type()) && s.Places.place(row).isMoved(): // it may be of another table
+	case s.standsFor(row, i) && s.model.Column != nil && s.Places.mixes(s.Type()) && s.Places.place(row).isMoved(): // it may belong to another table
 		s.model.Column.Write(row, s.model.Column.Unread())
 	case s.standsFor(row, i):
 		if s.undoIn(row, i); s.model.Column != nil && s.wasReread(i) && s.Places.place(row).wasReadInto() {
@@ -252,8 +250,8 @@ func isAt(row, other reflect.Value) bool {
 	return row.IsValid() && row.CanAddr() && row.Addr().Pointer() == other.Addr().Pointer()
 }
 
-// undoIn takes back in one place what the statement did to the struct of this number. That a struct is unread does not say that the
-// statement has left it so: it may be another one, or read again since by what is rolled back too. If it is not as it was left, it stays
+// undoIn undoes, in one place, what the statement did to the struct of this number. An unread struct was not necessarily left unread by the
+// statement: it may be another struct, or read again since, even by a statement that is undone too. If it is not as the statement left it, it stays
 // unread.
 func (s *Structs) undoIn(row reflect.Value, i int) {
 	another, made, copied := false, false, s.Copied || s.Places.copied[s.left(i)]
@@ -287,7 +285,7 @@ func (s *Structs) Changed(i int) bool {
 	return changed
 }
 
-// Differs reports whether a column of this struct is not what it was before the statement.
+// Differs reports whether a column of this struct differs from its value before the statement.
 func (s *Structs) Differs(i int, column *schema.Field) bool {
 	if s.before == nil {
 		return false
@@ -326,7 +324,7 @@ func (s *Structs) standsFor(row reflect.Value, i int) bool {
 	return KeyOf(s.model.Schema, row) == KeyOf(s.model.Schema, s.Of(s.After, i))
 }
 
-// namesNone reports whether the struct of this number stood for no row: it names the model, and GORM has put the values into it.
+// namesNone reports whether the struct of this number stood for no row: it only names the model, and GORM has put the values into it.
 func (s *Structs) namesNone(i int) bool {
 	was := s.Was(i)
 	return !s.Created && was.IsValid() && !slices.ContainsFunc(s.model.Schema.PrimaryFields, func(field *schema.Field) bool {
@@ -335,7 +333,7 @@ func (s *Structs) namesNone(i int) bool {
 	})
 }
 
-// isEmptied reports whether all columns of a versioned struct are zero that had a key before the statement.
+// isEmptied reports whether all columns of a versioned struct are zero although it had a key before the statement.
 func (s *Structs) isEmptied(i int) bool {
 	row := s.Row(i)
 	if s.model.Column == nil {

@@ -39,7 +39,7 @@ func modelOf(t *testing.T, of any) *model.Model {
 	return m
 }
 
-// kept are the structs that value is or holds, before a statement.
+// kept returns the structs that value is or holds, before a statement.
 func kept(t *testing.T, m *model.Model, value any) *Structs {
 	t.Helper()
 	s := &Structs{}
@@ -50,7 +50,7 @@ func kept(t *testing.T, m *model.Model, value any) *Structs {
 	return s
 }
 
-// written are those of a statement that has written one struct.
+// written returns the structs of a statement that has written one struct.
 func written(t *testing.T, m *model.Model, row *item, write func(*item)) *Structs {
 	t.Helper()
 	s := kept(t, m, row)
@@ -59,7 +59,7 @@ func written(t *testing.T, m *model.Model, row *item, write func(*item)) *Struct
 	return s
 }
 
-// placesOf begins to take back the newest of some statements.
+// placesOf begins to undo the newest of some statements.
 func placesOf(wrote int64, all ...*Structs) *Places {
 	p := NewPlaces()
 	p.Begin(wrote)
@@ -73,7 +73,7 @@ func placesOf(wrote int64, all ...*Structs) *Places {
 
 func at(value any) reflect.Value { return reflect.ValueOf(value).Elem() }
 
-// A key of one column that is a number or a string needs no memory of its own.
+// A key of one column that is a number or a string allocates nothing.
 func TestKeyOf_allocatesNothing(t *testing.T) { //nolint:paralleltest // it counts allocations
 	for _, of := range []any{&struct{ ID int64 }{7}, &struct{ ID uint64 }{7}, &struct{ ID string }{"seven"}} {
 		s, row := modelOf(t, of).Schema, at(of)
@@ -84,7 +84,7 @@ func TestKeyOf_allocatesNothing(t *testing.T) { //nolint:paralleltest // it coun
 	}
 }
 
-// What was tried at a moment that is not known was met no earlier than now.
+// If the moment of a try is not known, its structs were met now at the earliest.
 func TestNoteTried_atNoKnownMoment(t *testing.T) {
 	t.Parallel()
 	m, one := modelOf(t, &item{}), item{ID: 1, Version: 2}
@@ -115,7 +115,7 @@ func TestNote_inTwoTables(t *testing.T) {
 	}
 }
 
-// What predates the writes that are taken back stays read when nobody knows what else was read.
+// A version that predates the undone writes stays read if nobody knows what else was read.
 func TestPlaces_Forget(t *testing.T) {
 	t.Parallel()
 	m, rows := modelOf(t, &item{}), [2]item{{ID: 1, Version: 1}, {ID: 2, Version: 1}}
@@ -133,7 +133,7 @@ func TestPlaces_Forget(t *testing.T) {
 	}
 }
 
-// All columns of a place are compared with what a statement left, also what is behind pointers.
+// All columns of a place are compared with what a statement left, including values behind pointers.
 func TestIsAs_behindPointers(t *testing.T) {
 	t.Parallel()
 	m, one, note, other := modelOf(t, &item{}), item{ID: 1}, "note", "other"
@@ -156,7 +156,7 @@ func TestKeptIn(t *testing.T) {
 	}
 }
 
-// A copy of which nothing else is known keeps its version where that predates what is taken back, and the statement's own struct has it still.
+// A copy of which nothing else is known keeps its version if that predates the undone writes, and the statement's own struct still has it.
 func TestUndo_besideACopyThatPredates(t *testing.T) {
 	t.Parallel()
 	m, one, read := modelOf(t, &item{}), item{ID: 1, Name: "b", Version: 1}, item{ID: 1, Name: "a", Version: 2}
@@ -176,7 +176,7 @@ func TestUndo_besideACopyThatPredates(t *testing.T) {
 	}
 }
 
-// A statement that is alone finds its structs after they were moved within their slice, and takes back what it did.
+// A single statement finds its structs after they were moved within their slice, and undoes what it did.
 func TestUndo_withinASlice(t *testing.T) {
 	t.Parallel()
 	rows := []item{{ID: 1, Name: "one", Version: 1}, {ID: 2, Name: "two", Version: 1}}
@@ -192,7 +192,7 @@ func TestUndo_withinASlice(t *testing.T) {
 	}
 }
 
-// A new struct that the program has emptied stays empty: there was no row that it stood for.
+// A new struct that the program has emptied stays empty, because it stood for no row.
 func TestUndo_ofANewStructThatWasEmptied(t *testing.T) {
 	t.Parallel()
 	m := modelOf(t, &item{})
@@ -207,7 +207,7 @@ func TestUndo_ofANewStructThatWasEmptied(t *testing.T) {
 	}
 }
 
-// A struct that is passed by value has no place: nothing is known of it, and nothing is put back.
+// A struct that is passed by value has no place: nothing is known about it, and nothing is restored.
 func TestStructs_byValue(t *testing.T) {
 	t.Parallel()
 	m := modelOf(t, &item{})
@@ -224,7 +224,7 @@ func TestStructs_byValue(t *testing.T) {
 	}
 }
 
-// Of structs that were not kept before a statement nothing is known to have changed.
+// Structs that were not kept before a statement are not known to have changed.
 func TestChanged_ofWhatWasNotKept(t *testing.T) {
 	t.Parallel()
 	one, s := item{ID: 1}, Structs{}
@@ -234,7 +234,7 @@ func TestChanged_ofWhatWasNotKept(t *testing.T) {
 	}
 }
 
-// A stray that the program has replaced by a struct of another row is not put back: it is unread.
+// If the program has replaced a stray by a struct of another row, it is not restored: it is unread.
 func TestRecover_ofAnotherRow(t *testing.T) { //nolint:paralleltest // it has strays
 	m, one := modelOf(t, &item{}), item{ID: 1, Name: "one", Version: 1}
 	s := written(t, m, &one, func(i *item) { i.Version++ })
@@ -245,7 +245,7 @@ func TestRecover_ofAnotherRow(t *testing.T) { //nolint:paralleltest // it has st
 	}
 }
 
-// A struct at the address of a stray that has gone is none.
+// A struct at the address of a stray that is gone is not a stray.
 func TestIsStray_whereOneHasGone(t *testing.T) { //nolint:paralleltest // it has strays
 	one := at(&item{ID: 1})
 	StrayRead(&journal.Astray{Undone: true}, one)

@@ -8,24 +8,24 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Table is a table as a statement names it. Structs of one model may be rows of several tables, which begin with the same keys and versions.
+// Table is a table as a statement names it. Structs of one model may be rows of several tables, whose keys and versions begin with the same values.
 type Table struct {
 	name   journal.TableName
 	tables *journal.Tables // of the transaction; nil: there is none
 }
 
-// TableOf is the table in which a statement has the rows of a model. A statement of another model means the table of this one.
+// TableOf is the table in which a statement has the rows of a model. If the statement is of another model, it is this model's table.
 func TableOf(stmt *gorm.Statement, s *schema.Schema) Table { return Here(stmt).Of(stmt, s) }
 
-// WrittenTable does the same for a statement that is about to write. If the transaction has the model by another name too, the server is asked
-// whether that is another table.
+// WrittenTable does the same for a statement that is about to write. If the transaction also has the model with another table name, it asks the
+// server whether that is another table.
 func WrittenTable(stmt *gorm.Statement, s *schema.Schema) Table {
 	t := TableOf(stmt, s)
 	t.tables.Ask(stmt, s.ModelType, t.name)
 	return t
 }
 
-// Here is no table yet, but the moment of a statement.
+// Here is the moment of a statement, without a table.
 func Here(stmt *gorm.Statement) (t Table) {
 	t.tables, t.name = journal.Of(stmt).Tables()
 	return t
@@ -41,7 +41,7 @@ func (t Table) Of(stmt *gorm.Statement, s *schema.Schema) Table {
 	return t
 }
 
-// Beside is the table of another model whose structs are in structs of this one.
+// Beside is the table of another model whose structs are within structs of this one.
 func (t Table) Beside(s *schema.Schema) Table {
 	t.name.Relation = statement.RelationOf(s.Table)
 	return t
@@ -50,16 +50,16 @@ func (t Table) Beside(s *schema.Schema) Table {
 // IsNamed reports whether two tables have the same name.
 func (t Table) IsNamed(other Table) bool { return t.name.IsSame(other.name) }
 
-// likeness is what is known of the table of a struct, beside that of a statement.
+// likeness says how the table of a struct compares with a statement's.
 type likeness int
 
 const (
 	oneTable likeness = iota
-	perhaps           // it has another name, or names are looked up elsewhere
+	perhaps           // it has another name, or names are looked up in other schemas
 	twoTables
 )
 
-// like compares two tables. They are certainly two only if the server has said so.
+// like compares two tables. They are certainly different only if the server has said so.
 func (t Table) like(other Table) likeness {
 	if t.IsNamed(other) {
 		return oneTable
@@ -81,7 +81,7 @@ func (t Table) which(other Table) string {
 	return t.tables.Which(t.name)
 }
 
-// among compares a table with those whose rows a place is known to have had. If these are not all the same, it has one of them, perhaps.
+// among compares a table with those whose rows a place is known to have had. If these are not all the same, the result is perhaps.
 func (t Table) among(others []Table) likeness {
 	for i, other := range others {
 		if is := t.like(other); is == perhaps || i > 0 && is != t.like(others[0]) {

@@ -72,7 +72,7 @@ func (s *save) embedded() []pointer {
 	return all
 }
 
-// putBack restores the old pointer, if the struct behind it has its old value.
+// putBack restores the old pointer, if its struct has its old value.
 func (p pointer) putBack() {
 	if alike(p.was, p.place) {
 		p.place.Set(p.was)
@@ -99,7 +99,7 @@ func alike(a, b reflect.Value) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// isEmpty reports whether a value is zero, or leads only to structs that are empty.
+// isEmpty reports whether a value is zero, or leads only to empty structs.
 func isEmpty(value reflect.Value) bool {
 	if value.IsZero() || value.Kind() != reflect.Pointer || value.Elem().Kind() != reflect.Struct {
 		return value.IsZero()

@@ -12,9 +12,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// decide returns the columns to write, or the conflict. It asks the server about columns that seem to have changed on
-// both sides, and about values that may be equal although they are written differently, or of which the field may hold
-// only a part.
+// decide returns the columns to write, or the conflict. It asks the server about columns that seem to have changed on both sides. It also asks
+// about values that may be equal although they are written differently, and about fields that may hold only a part of the column.
 func (s *save) decide(read *gorm.DB, theirs reflect.Value) (map[string]bool, error) {
 	mine := map[string]bool{}
 	var asked []*schema.Field
@@ -38,7 +37,7 @@ func (s *save) decide(read *gorm.DB, theirs reflect.Value) (map[string]bool, err
 	return mine, s.ask(read, theirs, asked, mine)
 }
 
-// ask asks the server, and adds columns to those that are written.
+// ask asks the server, and adds to mine the columns that must be written.
 func (s *save) ask(read *gorm.DB, theirs reflect.Value, columns []*schema.Field, mine map[string]bool) error {
 	answers, err := compare.Row(read, s.model.Schema, s.key, columns, s.base, s.mine)
 	if err != nil {
@@ -67,7 +66,7 @@ func (s *save) ask(read *gorm.DB, theirs reflect.Value, columns []*schema.Field,
 	return nil
 }
 
-// madeOver returns the conflict if a hook gave a column, perhaps from what mine changed, another value than others gave it.
+// madeOver returns the conflict if a hook, perhaps because of a change in mine, set a column to another value than other writers did.
 func (s *save) madeOver(stmt *gorm.Statement, theirs reflect.Value, mine map[string]bool) error {
 	if !s.inputs {
 		return nil
@@ -93,7 +92,7 @@ func (s *save) isUnwritten(field *schema.Field, theirs reflect.Value) bool {
 	return v != nil && !s.model.Unversioned[field.DBName] && v.Read(theirs).Equal(v.Read(s.base))
 }
 
-// refuseUnwritable fails the save where mine changed a column that the model cannot read or write.
+// refuseUnwritable fails the save if mine changed a column that the model cannot read or write.
 func (s *save) refuseUnwritable(stmt *gorm.Statement) error {
 	for _, field := range s.columns {
 		if (!field.Updatable || !field.Readable) && s.kindOf(stmt, field).compare(s.base, s.mine) != same {

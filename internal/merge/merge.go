@@ -35,7 +35,7 @@ type save struct {
 	mine, base reflect.Value // both are structs of the model
 	key        []any         // of their row
 	columns    []*schema.Field
-	inputs     bool // mine changed what hooks may make columns of
+	inputs     bool // mine changed fields from which hooks may compute columns
 }
 
 // Save writes what mine changed of base on the row as it is now.
@@ -43,7 +43,7 @@ func Save(tx *gorm.DB, mine, base any) error {
 	if err := install.Usable(tx); err != nil {
 		return err
 	}
-	tx = statement.Beside(tx) // in a hook it has nothing of the statement whose hook it is
+	tx = statement.Beside(tx) // in a hook it must not use the statement whose hook it is
 	s, err := newSave(tx, mine, base)
 	switch {
 	case err != nil:
@@ -89,8 +89,8 @@ func newSave(tx *gorm.DB, mine, base any) (*save, error) {
 	return s, s.refuseUnwritable(stmt)
 }
 
-// recover restores mine and base if ctx has ended the transaction that wrote them. A copy that has the version which mine had until then is of
-// that transaction too, so it counts as not read.
+// recover restores mine and base if ctx has ended the transaction that wrote them. A copy with the version that mine had until then belongs to that
+// transaction too, so it counts as not read.
 func (s *save) recover() {
 	v := s.model.Column
 	if v == nil || s.mine.Type() != s.model.Schema.ModelType {
@@ -104,7 +104,7 @@ func (s *save) recover() {
 	}
 }
 
-// findRow finds the key of the row that both structs stand for.
+// findRow finds the key of the row of both structs.
 func (s *save) findRow(stmt *gorm.Statement) error {
 	name := s.model.Schema.Name
 	key, _ := statement.KeyOf(stmt, s.model.Schema, s.mine)
@@ -168,7 +168,7 @@ func (s *save) run(tx *gorm.DB) error {
 	given.Set(s.mine)
 	done := false
 	journal.AtWork(tx)
-	defer journal.Leave(tx) // what the server has taken back is taken back when mine is as it was given
+	defer journal.Leave(tx) // what the server has undone is undone in memory after mine was restored
 	defer func() {
 		if !done {
 			s.mine.Set(given)
@@ -215,7 +215,7 @@ func (s *save) lockRow(tx *gorm.DB) (reflect.Value, *gorm.DB, error) {
 			field.ReflectValueOf(tx.Statement.Context, theirs.Elem()).Set(memory.Own(from))
 		}
 	}
-	s.eachOther(tx, stays) // those that AfterFind does not set
+	s.eachOther(tx, stays) // fields that AfterFind does not set
 	for _, field := range s.columns {
 		if statement.IsComputed(field) { // another query may have filled it
 			stays(field)
@@ -261,7 +261,7 @@ func (s *save) write(tx *gorm.DB, theirs reflect.Value, mine map[string]bool) er
 		err = fmt.Errorf("gormlock: %s: the row was not written, though it was locked: a trigger or a row-level security policy keeps it as it is", s.name(saved.Statement))
 	}
 	if stored, _ := had.End(saved); err != nil && stored {
-		journal.Doom(tx, err) // nothing of it may be stored
+		journal.Doom(tx, err) // nothing of the transaction may be stored
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// other is a field that is no column, which AfterFind has made of a row that others wrote.
+// other is a field that is not a column and that AfterFind has set differently for the row that others wrote.
 type other struct{ place, was, theirs reflect.Value }
 
 // eachOther visits the fields that are neither columns nor associations, if AfterFind may set them.
@@ -30,8 +30,8 @@ func (s *save) eachOther(tx *gorm.DB, visit func(*schema.Field)) {
 	}
 }
 
-// mergeRest merges the fields that are no columns: a hook before the write may make columns of them, and would write what
-// the row had when base was read. A field that both sides changed is a conflict.
+// mergeRest merges the fields that are not columns. A hook before the write may compute columns from them, and would write what the row had when
+// base was read. A field that both sides changed is a conflict.
 func (s *save) mergeRest(read *gorm.DB, theirs reflect.Value) (rest []other, err error) {
 	conflict := fault.Conflict{Table: statement.TableName(read.Statement), Row: s.name(read.Statement)}
 	s.eachOther(read, func(field *schema.Field) {
@@ -57,7 +57,7 @@ func (b *step) takeRest() {
 	}
 }
 
-// putRestBack restores what nobody has changed since.
+// putRestBack restores the fields that nobody has changed since.
 func (b *step) putRestBack() {
 	for _, o := range b.rest {
 		if alike(o.place, o.theirs) {
@@ -66,7 +66,7 @@ func (b *step) putRestBack() {
 	}
 }
 
-// changesInputs reports whether mine changed a field that is no column, of which a hook before the write may make one.
+// changesInputs reports whether mine changed a field that is not a column and from which a hook may compute one.
 func (s *save) changesInputs(stmt *gorm.Statement) bool {
 	if stmt.SkipHooks || !s.model.Schema.BeforeSave && !s.model.Schema.BeforeUpdate {
 		return false
@@ -78,7 +78,7 @@ func (s *save) changesInputs(stmt *gorm.Statement) bool {
 	return differAside(columns, "", s.base, s.mine)
 }
 
-// differAside reports whether two structs differ in a field that is none of the columns.
+// differAside reports whether two structs differ in a field that is not a column.
 func differAside(columns map[string]bool, above string, base, mine reflect.Value) bool {
 	within := func(place string) bool {
 		for column, is := range columns {
@@ -104,8 +104,8 @@ func differAside(columns map[string]bool, above string, base, mine reflect.Value
 	return false
 }
 
-// placeName names the place of a field: the indexes of it, and of the structs in which it is embedded. GORM has those of pointers
-// below zero.
+// placeName names the place of a field: its indexes, and those of the structs in which it is embedded. GORM stores the indexes of pointers as
+// negative numbers.
 func placeName(indexes []int) string {
 	var name strings.Builder
 	for _, i := range indexes {

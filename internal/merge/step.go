@@ -24,16 +24,16 @@ type step struct {
 	held    []statement.Association
 	ways    []pointer
 	rest    []other
-	dropped bool // the call has failed, and put the struct back itself
+	dropped bool // the call has failed, and restored the struct itself
 }
 
-// empty empties the associations of keys that the row no longer has.
+// empty empties the associations whose keys the row no longer has.
 func (b *step) empty() { b.links.Empty(b.row) }
 
 // Held implements whereabouts.Holder.
 func (b *step) Held() *memory.Structs { return &b.memory }
 
-// Stray implements journal.Straying. It is kept before the struct is changed, so only the struct itself is known.
+// Stray implements journal.Straying. The step is kept before the struct is changed, so only the struct itself is known.
 func (b *step) Stray(all *journal.Astray) { memory.StrayRead(all, b.row) }
 
 // Loosen implements journal.Straying.

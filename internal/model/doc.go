@@ -1,2 +1,2 @@
-// Package model is what a model says about its columns by its tags, read once for each plugin, and the SQL text made of it.
+// Package model holds what the tags of a model say about its columns, read once for each plugin, and the SQL text made from that.
 package model

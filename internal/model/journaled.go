@@ -7,8 +7,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// NeedsJournal reports whether a statement on the model, its associations and their hooks included, can change memory
-// that a rollback must put right: a gormlock tag, or a hook, which may do anything.
+// NeedsJournal reports whether a statement on the model, including its associations and their hooks, can change memory
+// that a rollback must restore. It can if there is a gormlock tag, or a hook, because a hook may do anything.
 func NeedsJournal(db *gorm.DB, model *schema.Schema) bool {
 	if model == nil {
 		return false
@@ -16,7 +16,7 @@ func NeedsJournal(db *gorm.DB, model *schema.Schema) bool {
 	return OfSchema(db, model).NeedsJournal(db)
 }
 
-// NeedsJournal is asked of a model once.
+// NeedsJournal remembers the answer for the model.
 func (m *Model) NeedsJournal(db *gorm.DB) bool {
 	needs := m.journaled.Load()
 	if needs == nil {
@@ -27,7 +27,7 @@ func (m *Model) NeedsJournal(db *gorm.DB) bool {
 	return *needs
 }
 
-// ReachesJournal answers NeedsJournal where nobody has asked before. It does not visit a model twice.
+// ReachesJournal computes the answer of NeedsJournal. It does not visit a model twice.
 func ReachesJournal(db *gorm.DB, model *schema.Schema, seen map[*schema.Schema]bool) bool {
 	if model == nil || seen[model] {
 		return false

@@ -13,8 +13,8 @@ import (
 // ours is the key of the tags that are read here.
 const ours = "gormlock"
 
-// checkPlaces refuses tags that nobody would read: on a field that GORM does not see, inside of GORM's own tag, without a
-// word, or under a key that is misspelled.
+// checkPlaces refuses tags that would have no effect: on a field that GORM does not see, inside of GORM's own tag, without a
+// word, or under a misspelled key.
 func checkPlaces(model reflect.Type) error {
 	for i := range model.NumField() {
 		field := model.Field(i)
@@ -39,7 +39,7 @@ func checkPlaces(model reflect.Type) error {
 	return nil
 }
 
-// isUnread reports whether GORM reads no columns from the fields of a struct that looks as if it did.
+// isUnread reports whether a field is a struct that looks embedded although GORM reads no columns from it.
 func isUnread(field reflect.StructField, settings map[string]string) bool {
 	_, byTag := settings["EMBEDDED"]
 	_, serialized := settings["SERIALIZER"]
@@ -47,7 +47,7 @@ func isUnread(field reflect.StructField, settings map[string]string) bool {
 	return (field.Anonymous || byTag) && (!field.IsExported() || ignored) || serialized
 }
 
-// hasTags reports whether a struct has tags that are read here. It has been in the others.
+// hasTags reports whether a struct has gormlock tags. been are the structs that it has already looked into.
 func hasTags(t reflect.Type, been []reflect.Type) bool {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -88,7 +88,7 @@ func checkPlace(field reflect.StructField) error {
 	return nil
 }
 
-// wordsOf are the words of a tag inside of another, for an example of the right one.
+// wordsOf are the words of a gormlock tag that stands inside of another tag. The error shows them as they should be written.
 func wordsOf(value string) string {
 	if value == "" || isMeant(strings.ToLower(value)) {
 		return "version"
@@ -98,7 +98,7 @@ func wordsOf(value string) string {
 
 var tagKey = regexp.MustCompile(`(?:^|\s)([^\s":]+):"`)
 
-// tagKeys are the keys of a tag, as far as they can be told: one that is malformed hides those behind it from everybody.
+// tagKeys are the keys of a tag. A malformed key hides the keys after it.
 func tagKeys(tag reflect.StructTag) []string {
 	var keys []string
 	for _, found := range tagKey.FindAllStringSubmatch(string(tag), -1) {
@@ -107,12 +107,12 @@ func tagKeys(tag reflect.StructTag) []string {
 	return keys
 }
 
-// isMeant reports whether a key is `gormlock`, or nearly so.
+// isMeant reports whether a key is `gormlock` or a misspelling of it.
 func isMeant(key string) bool {
 	return distance(strings.ToLower(key), ours) <= 2
 }
 
-// distance is how many letters have to be put in, left out or changed to make b of a.
+// distance is how many letters must be inserted, removed or changed to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -17,7 +17,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Readable are the columns that are read, and what only queries fill.
+// Readable are the columns that GORM reads, including fields that only queries fill.
 func (m *Model) Readable() []*schema.Field {
 	fields := make([]*schema.Field, 0, len(m.Schema.DBNames))
 	for _, name := range m.Schema.DBNames {
@@ -28,49 +28,49 @@ func (m *Model) Readable() []*schema.Field {
 	return fields
 }
 
-// Model is what the tags of a model say about its version: nothing in most models.
+// Model holds what the tags of a model say. Most models have no tags.
 type Model struct {
 	Schema *schema.Schema
 	Column *column.Version        // nil: the model has none
 	Fence  *column.Fence          // nil: the model has none
-	Roots  []*schema.Relationship // what its rows are a part of
-	Err    error                  // the tags are wrong
-	db     *gorm.DB               // whose models these are
-	roots  *install.Names         // the tables whose rows have parts, as far as their models were used
+	Roots  []*schema.Relationship // the belongs-to relations tagged root
+	Err    error                  // what is wrong with the tags
+	db     *gorm.DB               // the database of the plugin
+	roots  *install.Names         // the tables that are roots of other models, as far as those models were used
 	others
 	related
 	texts
 	memo
 }
 
-// related is which associations lead to models that are checked.
+// related says which associations lead to checked models: those with a version or a fence.
 type related struct {
-	KeyLinked bool                   // a foreign key to what it belongs to is a part of its key
-	Children  bool                   // a has-one or has-many relation leads to one
-	Shared    []*schema.Relationship // those of which GORM saves one struct for each key: belongs-to, has-many, many-to-many
-	ByOthers  bool                   // it, or what is saved with it, refers to something by other columns than its key
+	KeyLinked bool                   // its primary key contains a foreign key of a belongs-to
+	Children  bool                   // a has-one or has-many relation leads to a checked model
+	Shared    []*schema.Relationship // the relations to checked models where GORM saves one struct for each key: belongs-to, has-many, many-to-many
+	ByOthers  bool                   // the model, or a model saved with it, refers to rows by other columns than their key
 }
 
-// others is what the columns besides the version are like.
+// others describes the columns besides the version.
 type others struct {
-	Unversioned map[string]bool // those that are checked and do not bump
-	Weighs      bool            // some do not bump, or are set with others
-	Indirect    []*schema.Field // those that hold a pointer, or are reached through one
+	Unversioned map[string]bool // a write of these compares the version and does not move it
+	Weighs      bool            // some are unversioned, or GORM sets some in each update
+	Indirect    []*schema.Field // these hold a pointer, or are reached through one
 	Pointers    bool            // some hold a pointer
-	Renewed     []*schema.Field // those that others renew beside the struct, which does not write them
-	Barred      bool            // GORM leaves some out of updates, or has fields that are none
+	Renewed     []*schema.Field // others renew these in the row, so a write of the struct leaves them out
+	Barred      bool            // GORM leaves some out of updates, or some fields are no columns
 }
 
-// IsRoot reports whether rows of other models are parts of its rows.
+// IsRoot reports whether rows of other models are parts of this model's rows.
 func (m *Model) IsRoot() bool { return m.roots.Has(m.Schema.Table) }
 
-// memo is what others remember of a model, by a key of their own type, and whether it needs a journal.
+// memo holds what other packages remember of a model, each by a key of its own type, and whether the model needs a journal.
 type memo struct {
 	values    sync.Map
 	journaled atomic.Pointer[bool] // nil: nobody has asked yet
 }
 
-// Remember returns what is remembered under key, which first makes when it is asked first.
+// Remember returns what is remembered under key. The first call makes it with first.
 func (m *memo) Remember(key any, first func() any) any {
 	if value, ok := m.values.Load(key); ok {
 		return value
@@ -79,7 +79,7 @@ func (m *memo) Remember(key any, first func() any) any {
 	return value
 }
 
-// OfSchema is what the tags of a schema say, read once for each plugin.
+// OfSchema returns what the tags of a schema say. It reads them once for each plugin.
 func OfSchema(db *gorm.DB, s *schema.Schema) *Model {
 	models := &install.Of(db).Models
 	if m, ok := models.Load(s); ok {
@@ -90,7 +90,7 @@ func OfSchema(db *gorm.DB, s *schema.Schema) *Model {
 	return m.(*Model)
 }
 
-// Of returns what the tags of the statement's model say, and nil where there is no model or no plugin.
+// Of returns what the tags of the statement's model say, nil if there is no model or no plugin.
 func Of(db *gorm.DB) *Model {
 	if db.Statement.Schema == nil {
 		return nil
@@ -104,7 +104,7 @@ func Of(db *gorm.DB) *Model {
 // Of is the model of another schema.
 func (m *Model) Of(s *schema.Schema) *Model { return OfSchema(m.db, s) }
 
-// CheckTags lets a read fail on wrong tags too: they are noticed on the first use of the model, which it returns, as Of does.
+// CheckTags fails a read if the tags are wrong, so that they are noticed on the first use of the model. It returns what Of returns.
 func CheckTags(db *gorm.DB) *Model {
 	m := Of(db)
 	if m != nil && m.Err != nil {
@@ -155,7 +155,7 @@ func parseVersionTags(db *gorm.DB, s *schema.Schema) *Model {
 	return m
 }
 
-// VersionOf is the version of a model that belongs to no database here, and nil where it has none.
+// VersionOf is the version of a model for which no database is known, nil if the model has no version.
 func VersionOf(s *schema.Schema) (*column.Version, error) {
 	if err := checkPlaces(s.ModelType); err != nil {
 		return nil, fmt.Errorf("gormlock: %s.%w", s.Name, err)
@@ -184,7 +184,7 @@ func VersionOf(s *schema.Schema) (*column.Version, error) {
 	return found, nil
 }
 
-// shadowed returns the error of a tagged field whose column GORM reads into another field, which stands further out.
+// shadowed returns an error if GORM reads the column of a tagged field into another field, because that one is less deeply embedded.
 func shadowed(s *schema.Schema, field *schema.Field) error {
 	if other := s.FieldsByDBName[field.DBName]; field.DBName != "" && other != nil && other != field {
 		return fmt.Errorf("another field of the same column %s hides this one: tag that field, or remove it", field.DBName)
@@ -200,7 +200,7 @@ func withoutKey(s *schema.Schema, version *column.Version) error {
 	return fmt.Errorf("gormlock: %s.%s: a versioned model needs a primary key", s.Name, version.Field.Name)
 }
 
-// readUnversioned reads the rest of the tag of a column that does not move the version.
+// readUnversioned reads the words after `unversioned` in the tag of a field.
 func (m *Model) readUnversioned(field *schema.Field, words []string) error {
 	for _, word := range words {
 		if strings.TrimSpace(word) != "renewed" {

@@ -8,7 +8,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Referred are the fields of the other model by which a relation refers to its rows: a belongs-to, or a many-to-many.
+// Referred are the fields of the other model by which a belongs-to or a many-to-many refers to rows of that model.
 func Referred(relation *schema.Relationship) []*schema.Field {
 	var fields []*schema.Field
 	for _, ref := range relation.References {
@@ -19,7 +19,7 @@ func Referred(relation *schema.Relationship) []*schema.Field {
 	return fields
 }
 
-// IsByKey reports whether a relation refers to rows by nothing but their key.
+// IsByKey reports whether a relation refers to rows by their key only.
 func IsByKey(relation *schema.Relationship) bool {
 	return !slices.ContainsFunc(Referred(relation), func(field *schema.Field) bool { return !field.PrimaryKey })
 }

@@ -10,7 +10,7 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// readRoot reads the tag of a belongs-to whose row each row of the model is a part of.
+// readRoot reads the tag `root` on a belongs-to: each row of the model is a part of the row that it belongs to.
 func (m *Model) readRoot(db *gorm.DB, field *schema.Field, words []string) error {
 	if len(words) > 0 {
 		return fmt.Errorf("the tag `root` has no options: remove %q", words[0])
@@ -18,7 +18,7 @@ func (m *Model) readRoot(db *gorm.DB, field *schema.Field, words []string) error
 	if field.DBName != "" {
 		return fmt.Errorf("the tag `root` is for a belongs-to, not for a column: put it on the field that holds the struct")
 	}
-	refused := (&gorm.Statement{DB: db}).Parse(reflect.New(m.Schema.ModelType).Interface()) // which waits for another goroutine that is at it
+	refused := (&gorm.Statement{DB: db}).Parse(reflect.New(m.Schema.ModelType).Interface()) // waits if another goroutine is parsing the model
 	relation := m.Schema.Relationships.Relations[field.Name]
 	if relation == nil && refused != nil && (field.Creatable || field.Updatable || field.Readable) {
 		return nil // GORM refuses the model
@@ -46,7 +46,7 @@ func (m *Model) readRoot(db *gorm.DB, field *schema.Field, words []string) error
 	return nil
 }
 
-// versionWords are the words of the tag of a model's version; nil where it has none.
+// versionWords are the words of the version tag of a model, nil if it has none.
 func versionWords(s *schema.Schema) []string {
 	for _, field := range s.Fields {
 		if words := strings.Split(strings.ReplaceAll(field.Tag.Get("gormlock"), " ", ""), ","); words[0] == "version" {

@@ -10,11 +10,11 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// softly is what a model remembers of a field.
+// softly is the key under which a model remembers IsSoftDelete of a field.
 type softly struct{ field *schema.Field }
 
-// IsSoftDelete reports whether a delete of the model sets this column, and queries leave out the rows where it is set. The column of a tenant,
-// which only adds conditions, is none.
+// IsSoftDelete reports whether a delete of the model sets this column, and queries leave out rows where it is set. A column with a type that
+// only adds conditions, such as a tenant's, is not one.
 func (m *Model) IsSoftDelete(field *schema.Field) bool {
 	if len(m.Schema.DeleteClauses) == 0 {
 		return false
@@ -31,7 +31,7 @@ func (m *Model) asksSoftDelete(field *schema.Field) (is bool) {
 		return false
 	}
 	defer func() {
-		if recover() != nil { // it needs what only a real delete has
+		if recover() != nil { // the type needs something that only a real delete has
 			is = true
 		}
 	}()

@@ -8,27 +8,27 @@ import (
 	"github.com/gormlock/gormlock/internal/dialect"
 )
 
-// texts are the names and texts of SQL that statements of a model have in common.
+// texts are the names and the SQL that all statements of a model use.
 type texts struct {
-	Table  string // what GORM calls the table inside a statement
+	Table  string // the name of the table inside of GORM's statements
 	text   *SQL
 	quoted map[string]string // the columns, in the dialect's quotes
 }
 
-// SQL is the text that versioned statements of one table have in common. It is written beside what GORM builds,
-// not added to its clauses: so no predicate of ours passes GORM's guard against statements without conditions,
-// and every SET is seen, that of a soft delete and of the generics API too.
+// SQL is the text that all versioned statements of one table use. It is written into the text that GORM builds, and
+// not added to GORM's clauses. So our conditions do not defeat GORM's check for statements without conditions. And every
+// SET is covered, even in a soft delete and in the generics API.
 type SQL struct {
 	Name    string // "version"
 	Column  string // "accounts"."version"
-	Held    string // the same, to be compared with a version that is sent
-	One     string // 1, or what fails where the column holds no larger version
+	Held    string // the same, as it is compared with a version that is sent
+	One     string // 1, or an expression that fails if the column cannot hold a larger version
 	Bump    string // "version"="accounts"."version"+1
 	Larger  string // CASE WHEN "accounts"."version">
-	BumpAny string // the same where the version may be NULL
+	BumpAny string // the same as Bump, if the version may be NULL
 	Keep    string // "version"="accounts"."version"
 
-	BumpPast string // the same as BumpAny, but past the number that stands for a struct that was not read
+	BumpPast string // the same as BumpAny, but it skips the number that means "not read"
 }
 
 func newVersionSQL(db *gorm.DB, m *Model, table string) *SQL {
@@ -66,5 +66,5 @@ func quotedColumns(db *gorm.DB, s *schema.Schema) map[string]string {
 	return quoted
 }
 
-// Quoted is a column of a guarded model in quotes, and empty for any other name.
+// Quoted is a column of a guarded model in quotes, empty for any other name.
 func (m *Model) Quoted(column string) string { return m.quoted[column] }

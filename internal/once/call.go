@@ -19,7 +19,7 @@ import (
 // longestKey is how many bytes a key can have. It fits the index with room to spare.
 const longestKey = 1024
 
-// New is a call for a key that can be stored.
+// New returns a call for a key, or an error if the key cannot be stored.
 func New(tx *gorm.DB, key string) (*Call, error) {
 	if err := install.Usable(tx); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func New(tx *gorm.DB, key string) (*Call, error) {
 	return &Call{Key: key}, nil
 }
 
-// Enter makes the call one of the transaction tx.
+// Enter makes the call run in the transaction tx.
 func (o *Call) Enter(tx *gorm.DB) error {
 	if !statement.IsPostgres(tx) {
 		return fmt.Errorf("%w, not %s: once %q", fault.ErrNotPostgres, tx.Name(), o.Key)
@@ -52,8 +52,8 @@ func (o *Call) Enter(tx *gorm.DB) error {
 	return nil
 }
 
-// MadeFor keeps what the key was made for, to compare: a SHA-256 of bytes, or of the JSON of any other value. What JSON would not
-// keep of a request is not compared, so it is an error. A text that is not UTF-8 counts as its bytes.
+// MadeFor sets the request to compare, as a SHA-256: of its bytes, or of the JSON of any other value. JSON that does not hold the
+// whole request is an error, because the rest would not be compared. A text that is not UTF-8 counts as its bytes.
 func (o *Call) MadeFor(request any) error {
 	if absent.Is(request) {
 		return fmt.Errorf("%w: ForRequest of %s, leave it out to compare nothing", fault.ErrOption, absent.Type(request))

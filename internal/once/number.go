@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// longNumber is in each text with a number that is rounded as a float64. Where none is, there is nothing to look for.
+// longNumber matches every text with a number that a float64 could round. Other texts need no check.
 var longNumber = regexp.MustCompile(`[0-9.]{16}`)
 
-// refuseRounded is an error where the text has a number that dest, which was read from it, does not hold.
+// refuseRounded is an error if the stored text has a number that dest, which was read from it, does not hold.
 func (o *Call) refuseRounded(stored []byte, dest any) error {
 	if !longNumber.Match(stored) {
 		return nil
 	}
 	now, err := json.Marshal(reflect.ValueOf(dest).Elem().Interface())
 	if err != nil {
-		return nil //nolint:nilerr // loseChanged says what follows
+		return nil //nolint:nilerr // loseChanged handles it
 	}
 	if was, is := roundedTo(numbers(stored), numbers(now)); was != "" {
 		return o.rounded(was, is)
@@ -34,7 +34,7 @@ func (o *Call) rounded(was, is string) error {
 		o.Key, was, is)
 }
 
-// numbers are the values of a text, whose numbers are as they are written.
+// numbers returns the value of a JSON text, with its numbers as they are written.
 func numbers(text []byte) (value any) {
 	reader := json.NewDecoder(bytes.NewReader(text))
 	reader.UseNumber()
@@ -42,7 +42,7 @@ func numbers(text []byte) (value any) {
 	return value
 }
 
-// roundedTo finds a number that is another one in the same place of a later text, and what it is there.
+// roundedTo finds a number in stored that differs from the number in the same place of now, and returns both.
 func roundedTo(stored, now any) (was, is string) {
 	switch stored := stored.(type) {
 	case map[string]any:
@@ -65,7 +65,7 @@ func roundedTo(stored, now any) (was, is string) {
 	return was, is
 }
 
-// valueOf is the value of a name, which JSON finds in other letters too.
+// valueOf is the value of a name. As in encoding/json, the name may differ in upper and lower case.
 func valueOf(object map[string]any, name string) any {
 	if value, is := object[name]; is {
 		return value
@@ -78,7 +78,7 @@ func valueOf(object map[string]any, name string) any {
 	return nil
 }
 
-// isKeptAs reports whether two texts are of one number: as decimals, or as the float64 that the other one is the shortest text of.
+// isKeptAs reports whether two texts are the same number: as decimals, or because stored is exactly the float64 that now is the shortest text of.
 func isKeptAs(stored, now string) bool {
 	near, err := strconv.ParseFloat(now, 64)
 	if stored == now || err != nil || near == 0 { // no float64 has such an exponent
@@ -89,8 +89,8 @@ func isKeptAs(stored, now string) bool {
 	return !isNumber || was.Cmp(is) == 0 || was.Cmp(new(big.Rat).SetFloat64(near)) == 0
 }
 
-// refuseOpen is an error where the result has an integer in an interface, such as any, that no float64 holds. Its text can be that of the
-// float64 as which JSON reads it.
+// refuseOpen is an error if the result has an integer in an interface, such as any, that no float64 holds. refuseRounded can miss such a number:
+// JSON may write it like the float64 as which it is read back.
 func (o *Call) refuseOpen(stored []byte, made, dest any) error {
 	if !longNumber.Match(stored) {
 		return nil
@@ -101,7 +101,7 @@ func (o *Call) refuseOpen(stored []byte, made, dest any) error {
 	return nil
 }
 
-// roundedIn finds such an integer. Open is whether v is in an interface.
+// roundedIn finds an integer that no float64 holds. open says that v is in an interface.
 func roundedIn(v reflect.Value, open bool) (was, is string) {
 	if !v.IsValid() || marshalsItself(v) {
 		return "", ""
@@ -123,7 +123,7 @@ func roundedIn(v reflect.Value, open bool) (was, is string) {
 		for i := 0; i < v.NumField() && was == ""; i++ {
 			if field := v.Type().Field(i); isKept(field) {
 				_, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-				was, is = roundedIn(v.Field(i), open && !strings.Contains(options, "string")) // which makes a text of it
+				was, is = roundedIn(v.Field(i), open && !strings.Contains(options, "string")) // the option string makes a text of it
 			}
 		}
 	case reflect.Slice, reflect.Array:

@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Stored returns a result as it is stored. One that JSON would not keep is an error: every later call would return another.
+// Stored returns the text of a result that is stored. If JSON would not keep the result, that is an error, because later calls would return
+// another one.
 func Stored(key string, result any) ([]byte, error) {
 	stored, lost, err := asJSON(result)
 	if err != nil {
@@ -21,15 +22,15 @@ func Stored(key string, result any) ([]byte, error) {
 	return stored, nil
 }
 
-// asJSON returns the JSON of a value, and what JSON does not keep of it: the fields of a struct if all are unexported or left out,
-// and bytes in a text that are not UTF-8.
+// asJSON returns the JSON of a value, and in lost what JSON does not keep: a struct if all its fields are unexported or left out, or
+// a text that is not UTF-8.
 func asJSON(value any) (text []byte, lost string, err error) {
 	if text, err = json.Marshal(value); err != nil {
 		return nil, "", err
 	}
 	v := reflect.ValueOf(value)
 	if v.IsValid() && v.Kind() == reflect.Struct && isEmptied(v) {
-		return text, keepsNothing(v.Type()), nil // a zero one too, before the first that is not
+		return text, keepsNothing(v.Type()), nil // even if it is zero: the next one may not be
 	}
 	return text, lostOf(v), nil
 }
@@ -43,7 +44,7 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// lostOf finds in v what is not zero and is lost in JSON.
+// lostOf finds something in v that is not zero and that JSON loses.
 func lostOf(v reflect.Value) string {
 	if !v.IsValid() || v.IsZero() || marshalsItself(v) {
 		return ""
@@ -96,7 +97,7 @@ func marshalsItself(v reflect.Value) bool {
 	return t.Implements(marshaler) || t.Implements(textMarshaler)
 }
 
-// keepsAny reports whether JSON keeps a field of the struct, one of its embedded structs' too.
+// keepsAny reports whether JSON keeps any field of the struct or of its embedded structs.
 func keepsAny(t reflect.Type) bool {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -115,7 +116,7 @@ func isKept(field reflect.StructField) bool {
 	return field.Tag.Get("json") != "-" && (field.IsExported() || embeddedStruct(field) != nil)
 }
 
-// embeddedStruct is the struct whose fields count as those of the one it is embedded in, nil where field is none.
+// embeddedStruct is the type of an embedded struct that JSON writes as fields of the outer struct, nil if field is none.
 func embeddedStruct(field reflect.StructField) reflect.Type {
 	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 	t := field.Type

@@ -33,22 +33,23 @@ type Call struct {
 	savepoint string
 }
 
-// transaction is an open transaction that can be asked, too.
+// transaction is an open transaction that can also run queries.
 type transaction interface {
 	gorm.ConnPool
 	advisory.Tx
 }
 
-// onceCalls numbers the savepoints: calls nest, and a rollback must find its own.
+// onceCalls numbers the savepoints: calls nest, and each rollback must find its own savepoint.
 var onceCalls atomic.Uint64
 
-// longestResult is how many bytes a result can have. It travels as text, and is parsed by the server.
+// longestResult is how many bytes a result can have. It is sent as text, and the server parses it.
 const longestResult = 1 << 20
 
-// Run runs effect and stores what it returns, or reads what was stored before. What is stored is read into dest, a pointer to the same type.
+// Run runs effect and stores its result, or finds the result that was stored before. It reads the stored result into dest, a pointer to the same
+// type.
 func (o *Call) Run(effect func(*gorm.DB) (any, error), dest any) error {
 	before := o.written()
-	for range 3 { // again only if the key is removed between two statements
+	for range 3 { // again if a sweep removed the key between two statements
 		fresh, err := o.claim()
 		if err != nil {
 			return err
@@ -64,7 +65,7 @@ func (o *Call) Run(effect func(*gorm.DB) (any, error), dest any) error {
 	return fmt.Errorf("gormlock: once %q: its row in gormlock_once can neither be inserted nor read", o.Key)
 }
 
-// claim inserts the row behind a savepoint. It waits for an open transaction that has inserted it.
+// claim inserts the row after a savepoint. If an open transaction has inserted it, claim waits for the end of that.
 func (o *Call) claim() (fresh bool, err error) {
 	o.savepoint = fmt.Sprintf("gormlock_once_%d", onceCalls.Add(1))
 	request, expires := "NULL", "NULL"
@@ -74,7 +75,7 @@ func (o *Call) claim() (fresh bool, err error) {
 	if o.Expires > 0 {
 		expires = fmt.Sprintf("now() + %d * interval '1 microsecond'", o.Expires.Microseconds())
 	}
-	// One message without parameters: the savepoint costs no round trip. What is not ours is in it as hexadecimal digits.
+	// One message without parameters: the savepoint costs no round trip. The caller's values are written as hexadecimal digits.
 	result, err := o.tx.ExecContext(o.ctx(), fmt.Sprintf(
 		"SAVEPOINT %s; INSERT INTO gormlock_once (key, request, expires_at) VALUES (%s, %s, %s) ON CONFLICT (key) DO NOTHING",
 		o.savepoint, text([]byte(o.Key)), request, expires))
@@ -87,7 +88,7 @@ func (o *Call) claim() (fresh bool, err error) {
 	case err == nil:
 		o.savepointSet()
 		return fresh, nil
-	case errors.Is(err, sql.ErrTxDone), state == sqlstate.NoActiveSQLTransaction, state == sqlstate.InFailedSQLTransaction: // over or aborted before the call: no savepoint was set
+	case errors.Is(err, sql.ErrTxDone), state == sqlstate.NoActiveSQLTransaction, state == sqlstate.InFailedSQLTransaction: // the transaction was over or aborted before the call, so no savepoint was set
 		return false, o.explain(err)
 	default:
 		err = o.undo(o.explain(err))
@@ -108,7 +109,7 @@ func (o *Call) onStandby() (is bool) {
 	return rows.Next() && rows.Scan(&is) == nil && rows.Err() == nil && is
 }
 
-// written is how many statements have written something in the transaction, as far as gormlock sees them.
+// written is how many statements have written something in the transaction, as far as gormlock sees.
 func (o *Call) written() int {
 	if j := journal.Of(o.Session.Statement); j != nil {
 		return j.Written()
@@ -118,7 +119,7 @@ func (o *Call) written() int {
 
 // read reads a stored result.
 func (o *Call) read(stored []byte, dest any) error {
-	if !utf8.Valid(stored) { // which json would read as other text
+	if !utf8.Valid(stored) { // package json would change the text
 		return fmt.Errorf("gormlock: once %q: the stored result is not UTF-8", o.Key)
 	}
 	if err := json.Unmarshal(stored, dest); err != nil {
@@ -127,7 +128,7 @@ func (o *Call) read(stored []byte, dest any) error {
 	return o.refuseRounded(stored, dest)
 }
 
-// perform runs effect and stores the result, or takes all back. Before is how many statements had written something before the row was.
+// perform runs effect and stores the result, or undoes everything. before is how many statements had written something before the row was inserted.
 func (o *Call) perform(effect func(*gorm.DB) (any, error), dest any, before int) (err error) {
 	open, claimed := true, o.written()
 	defer func() {
@@ -158,7 +159,7 @@ func (o *Call) perform(effect func(*gorm.DB) (any, error), dest any, before int)
 	if stored, err = o.loseUnkept(stored, made, dest); err != nil {
 		return err
 	}
-	if before > 0 || o.written() > claimed { // its versions may never be committed
+	if before > 0 || o.written() > claimed { // the versions in the result may never be committed
 		reading.KeepResult(o.Session, dest)
 	}
 	if err := o.store(stored); err != nil {
@@ -169,8 +170,8 @@ func (o *Call) perform(effect func(*gorm.DB) (any, error), dest any, before int)
 	return nil
 }
 
-// store stores the result in the row that claim has inserted. It sends one message, whose last answer says nothing of the row. So
-// the division fails where there is none without a result, as in the table of another search_path.
+// store stores the result in the row that claim has inserted. It sends one message, and the last answer does not say whether the row
+// was found. So a division by zero fails if there is no row without a result, for example because the search_path leads to another table.
 func (o *Call) store(result []byte) error {
 	_, err := o.tx.ExecContext(o.ctx(), fmt.Sprintf("WITH stored AS (UPDATE gormlock_once SET result = %s::json WHERE key = %s AND result IS NULL RETURNING 1) "+
 		"SELECT 1 / count(*) FROM stored; RELEASE SAVEPOINT %s", text(result), text([]byte(o.Key)), o.savepoint))
@@ -188,7 +189,7 @@ func (o *Call) store(result []byte) error {
 	return nil
 }
 
-// repeat reads what was stored. It is found unless the row was removed meanwhile.
+// repeat reads the stored result. found is false if the row was removed meanwhile.
 func (o *Call) repeat(dest any) (found bool, err error) {
 	found, stored, request, own, err := o.look()
 	switch {
@@ -213,11 +214,11 @@ func (o *Call) repeat(dest any) (found bool, err error) {
 	return found, err
 }
 
-// lookSQL depends on no setting of the session: its texts are ASCII, whatever client_encoding and bytea_output are.
+// lookSQL does not depend on client_encoding and bytea_output: its texts are ASCII.
 const lookSQL = `SELECT encode(convert_to(result::text, 'UTF8'), 'base64'), encode(request, 'base64'), created_at = now()
 FROM gormlock_once WHERE key = convert_from(decode($1, 'hex'), 'UTF8')`
 
-// look looks for the row. It is the transaction's own if it was made at its now(), which is when the transaction began.
+// look looks for the row. own says that this transaction has made it: created_at is its now(), which is when the transaction began.
 func (o *Call) look() (found bool, stored, request []byte, own bool, err error) {
 	rows, err := o.tx.QueryContext(o.ctx(), lookSQL, hex.EncodeToString([]byte(o.Key)))
 	if err != nil {
@@ -244,7 +245,7 @@ func (o *Call) look() (found bool, stored, request []byte, own bool, err error) 
 	return found, stored, request, own, nil
 }
 
-// undo takes the transaction back to where it was before the row. Where that fails nothing can be committed either: the
+// undo rolls back to the savepoint before the row. If that fails, nothing can be committed either: the
 // server has aborted the transaction, or the connection is gone.
 func (o *Call) undo(cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(o.ctx()), 5*time.Second)
@@ -264,8 +265,8 @@ func (o *Call) undo(cause error) error {
 	return fmt.Errorf("%w (%w)", cause, fault.Because(lost))
 }
 
-// savepointSet tells the journal of the savepoint, unless it has heard: it hears of those of a transaction that began on
-// its own pool, and with PlainTransactions of none.
+// savepointSet tells the journal of the savepoint, unless it knows: it hears of savepoints if the transaction began on
+// gormlock's pool. With PlainTransactions it does not.
 func (o *Call) savepointSet() {
 	j := journal.Of(o.Session.Statement)
 	if j == nil {
@@ -291,7 +292,7 @@ func (o *Call) explain(err error) error {
 
 func (o *Call) ctx() context.Context { return o.Session.Statement.Context }
 
-// text is a value as an expression of SQL that nothing in it can leave.
+// text is a value as a SQL expression. It is safe for any value.
 func text(value []byte) string {
 	return "convert_from(decode('" + hex.EncodeToString(value) + "', 'hex'), 'UTF8')"
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/newtable"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -28,7 +29,7 @@ func Migrate(db *gorm.DB, ddl string) error {
 	return nil
 }
 
-// sweep skips what another sweep has locked. Each part of its condition has an index.
+// sweep skips rows that another sweep has locked. Each part of its condition has an index.
 const sweep = `WITH due AS MATERIALIZED (
 	SELECT key FROM gormlock_once
 	WHERE expires_at < now() OR (expires_at IS NULL AND created_at < now() - ? * interval '1 microsecond')
@@ -45,15 +46,20 @@ func Sweep(db *gorm.DB, olderThan time.Duration, limit int) (int64, error) {
 	}
 	switch {
 	case olderThan < time.Microsecond:
-		return 0, fmt.Errorf("%w: sweep keys older than %s: the time must be longer than 0", fault.ErrOption, olderThan)
+		return 0, fmt.Errorf("%w: sweep keys older than %s: the time must be at least 1µs", fault.ErrOption, olderThan)
 	case limit < 1:
 		return 0, fmt.Errorf("%w: sweep up to %d keys: the limit must be at least 1", fault.ErrOption, limit)
 	}
-	swept := statement.Beside(db).Exec(sweep, olderThan.Microseconds(), limit)
-	if swept.Error != nil {
-		return 0, fmt.Errorf("gormlock: sweep gormlock_once: %w", swept.Error)
+	var swept int64
+	err := journal.SendOnce(statement.Beside(db), func(db *gorm.DB) error {
+		done := db.Exec(sweep, olderThan.Microseconds(), limit)
+		swept = done.RowsAffected
+		return done.Error
+	})
+	if err != nil {
+		return 0, fmt.Errorf("gormlock: sweep gormlock_once: %w", err)
 	}
-	return swept.RowsAffected, nil
+	return swept, nil
 }
 
 func usableForOnce(db *gorm.DB) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/gormlock/gormlock/internal/reading"
 )
 
-// loseUnkept makes unread what JSON has not kept whole of the result that was made. It returns the text to store then: every later call
-// gets the same.
+// loseUnkept makes structs in dest unread if JSON has not kept them whole. It returns the text to store then, so that every later call gets
+// the same.
 func (o *Call) loseUnkept(stored []byte, made, dest any) ([]byte, error) {
 	unlike := reading.Unlike(o.Session, made, dest)
 	if !reading.LoseResult(o.Session, dest, func(m *model.Model) bool { return unlike[m] || !keepsColumns(m) }) {
@@ -21,7 +21,8 @@ func (o *Call) loseUnkept(stored []byte, made, dest any) ([]byte, error) {
 	return json.Marshal(reflect.ValueOf(dest).Elem().Interface())
 }
 
-// loseChanged makes unread what the stored text is not the whole of any more: the type has got or lost fields since, or hides one.
+// loseChanged makes structs in dest unread if the stored text does not hold them whole any more, because the type has got or lost fields since,
+// or hides one.
 func (o *Call) loseChanged(stored []byte, dest any) {
 	now, err := json.Marshal(reflect.ValueOf(dest).Elem().Interface())
 	changed := err != nil || lacks(parsed(stored), parsed(now)) || lacks(parsed(now), parsed(stored))
@@ -33,7 +34,7 @@ func parsed(text []byte) (value any) {
 	return value
 }
 
-// lacks reports whether objects in a text do not have all the names that they have in a later text.
+// lacks reports whether objects in stored lack names that they have in now.
 func lacks(stored, now any) bool {
 	switch now := now.(type) {
 	case map[string]any:
@@ -60,7 +61,8 @@ func lacks(stored, now any) bool {
 	return false
 }
 
-// keepsColumns reports whether JSON has a place for each column of a model that a Save writes. That of a soft delete is NULL in what is found.
+// keepsColumns reports whether JSON has a place for each column of a model that a Save writes. The soft-delete column does not count: it is NULL
+// in every row that a query finds.
 func keepsColumns(m *model.Model) bool {
 	for _, field := range m.Schema.FieldsByDBName {
 		if field.Updatable && !keepsField(m.Schema.ModelType, field) && !m.IsSoftDelete(field) {
@@ -72,14 +74,14 @@ func keepsColumns(m *model.Model) bool {
 
 func keepsField(t reflect.Type, field *schema.Field) bool {
 	for _, i := range field.StructField.Index {
-		if i < 0 { // GORM's sign that a pointer is on the way
+		if i < 0 { // GORM's mark for a pointer on the way to the field
 			i = -i - 1
 		}
 		for t.Kind() == reflect.Pointer {
 			t = t.Elem()
 		}
 		if t.Kind() != reflect.Struct || i >= t.NumField() || marshalsItself(reflect.New(t).Elem()) {
-			return true // what becomes of it is seen in the text alone
+			return true // only the text shows what becomes of it
 		}
 		if !isKept(t.Field(i)) {
 			return false

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// withParam sets a parameter of a connection string, which is a URL or a list of
-// key=value, where the last value of a key counts.
+// withParam sets a parameter of a connection string, which is a URL or a list of key=value pairs, where the last value of a key counts.
 func withParam(dsn, name, value string) (string, error) {
 	if !strings.HasPrefix(dsn, "postgres://") && !strings.HasPrefix(dsn, "postgresql://") {
 		quoted := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Example is the testing.TB of an Example function, which is given none:
+// Example is a testing.TB for Example functions, which get none:
 //
 //	t := pgtest.NewExample()
 //	defer t.End()
@@ -14,12 +14,12 @@ import (
 //
 // Its failures are panics.
 type Example struct {
-	testing.TB // nil: what is not below panics as well
+	testing.TB // nil: methods that are not below panic as well
 
 	cleanups []func()
 }
 
-// NewExample begins an example. End has to follow.
+// NewExample begins an example. Call End at its end.
 func NewExample() *Example { return &Example{} }
 
 // End runs the cleanups, the last one first.

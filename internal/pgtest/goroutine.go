@@ -12,9 +12,9 @@ import (
 // ofGORM is the goroutine of GORM's cache of prepared statements, which never ends it.
 const ofGORM = "gorm.io/gorm/internal/lru.NewLRU[...].func1"
 
-// LeftGoroutines returns an error that shows the goroutines that run beside the caller's, once they had two seconds to
-// end. Those of the runtime, of package testing and of GORM may stay, and those that have one of the functions mayStay on
-// their stack. A function is named as a stack trace names it.
+// LeftGoroutines returns an error that shows the goroutines that run besides the caller's, after it gave them two seconds to end. Goroutines of the
+// runtime, of package testing and of GORM may stay, and so may those with one of the functions mayStay on their stack. A function is named as in a
+// stack trace.
 func LeftGoroutines(mayStay ...string) error {
 	mayStay = append([]string{ofGORM}, mayStay...)
 	var left []string
@@ -28,7 +28,7 @@ func LeftGoroutines(mayStay ...string) error {
 	return err
 }
 
-// stacks are the traces of all goroutines, that of the caller first.
+// stacks are the traces of all goroutines, the caller's first.
 func stacks() []string {
 	for size := 64 << 10; ; size *= 2 {
 		buffer := make([]byte, size)
@@ -52,7 +52,7 @@ func mayStayAs(stack string, mayStay []string) bool {
 	header, calls, _ := strings.Cut(stack, "\n")
 	state := header[strings.Index(header, "[")+1:]
 	switch {
-	case strings.HasPrefix(state, "syscall"): // of the runtime, where C code is used
+	case strings.HasPrefix(state, "syscall"): // of the runtime, if C code is used
 		return true
 	case strings.HasPrefix(calls, "testing.") && strings.HasPrefix(state, "chan receive"): // waits for a test to end
 		return true

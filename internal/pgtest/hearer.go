@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// Hearer is an observer that keeps what it is told.
+// Hearer is an observer that keeps its events.
 type Hearer struct {
 	mu     sync.Mutex
 	events []observe.Event
@@ -22,7 +22,7 @@ func (h *Hearer) Observe(_ context.Context, e observe.Event) {
 	h.events = append(h.events, e)
 }
 
-// Events returns what it was told, from the first.
+// Events returns the events, from the first.
 func (h *Hearer) Events() []observe.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,7 +38,7 @@ func (h *Hearer) Take() []observe.Event {
 	return events
 }
 
-// Kinds returns the kinds of what it was told, from the first.
+// Kinds returns the kinds of the events, from the first.
 func (h *Hearer) Kinds() []observe.Kind {
 	var kinds []observe.Kind
 	for _, e := range h.Events() {
@@ -47,7 +47,7 @@ func (h *Hearer) Kinds() []observe.Kind {
 	return kinds
 }
 
-// Heard waits for as many events as are wanted, fails the test unless they are of these kinds, and returns them.
+// Heard waits for as many events as want has, fails the test unless they are of these kinds, and returns them.
 func (h *Hearer) Heard(t testing.TB, want ...observe.Kind) []observe.Event {
 	t.Helper()
 	Eventually(t, "the last event", func() bool { return len(h.Events()) >= len(want) })

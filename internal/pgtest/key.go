@@ -8,9 +8,8 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// Key returns a key that nobody else has, named after the test and parts. The test
-// fails when it is still locked at the end, which is looked at before what the test
-// set up earlier is closed: take the key after Open to see the pool's locks too.
+// Key returns a key that nobody else has, named after the test and parts. If it is still locked at the end of the test, the test fails. That check
+// runs before earlier setup is closed: call Key after Open to see the pool's locks too.
 func Key(t testing.TB, parts ...any) lockkey.Key {
 	t.Helper()
 	return fresh(t, lockkey.Of(append([]any{t.Name(), rand.Text()[:10]}, parts...)...))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Rounds is short, or long where GORMLOCK_TORTURE asks for that.
+// Rounds returns short, or long if GORMLOCK_TORTURE asks for it.
 func Rounds(short, long int) int {
 	if os.Getenv("GORMLOCK_TORTURE") != "" {
 		return long

@@ -9,17 +9,17 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// Logger is a logger of GORM that keeps what it is warned of, and what it is told as an error.
+// Logger is a logger of GORM that keeps warnings and errors.
 type Logger struct {
 	logger.Interface
 	mu    sync.Mutex
 	lines []string
 }
 
-// NewLogger returns a logger that was told nothing yet, and that logs nothing.
+// NewLogger returns a logger without lines, which writes nothing.
 func NewLogger() *Logger { return &Logger{Interface: logger.Discard} }
 
-// LogMode implements [logger.Interface]: it keeps the same at each level.
+// LogMode implements [logger.Interface]: all levels are the same.
 func (l *Logger) LogMode(logger.LogLevel) logger.Interface { return l }
 
 // Warn implements [logger.Interface].
@@ -34,7 +34,7 @@ func (l *Logger) keep(format string, args []any) {
 	l.lines = append(l.lines, fmt.Sprintf(format, args...))
 }
 
-// Lines returns what it was told, from the first.
+// Lines returns the warnings and errors, from the first.
 func (l *Logger) Lines() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

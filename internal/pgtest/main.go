@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// Main runs the tests of a package and exits. At the end it ends the server or drops
-// the database, and fails the run when an advisory lock is still held in it or, after
-// tests that all passed, when a goroutine is left: LeftGoroutines says which may stay.
+// Main runs the tests of a package and exits. At the end it stops the server or drops the database. It fails the run if an advisory lock is still
+// held in it or, if all tests passed, if a goroutine is left: LeftGoroutines says which may stay.
 func Main(m *testing.M, mayStay ...string) {
 	code := m.Run()
 	if err := home.close(); err != nil {
@@ -30,7 +29,7 @@ func Main(m *testing.M, mayStay ...string) {
 	os.Exit(code)
 }
 
-// Process makes a process of the test binary a program where the variable is set: it runs that and exits.
+// Process makes a process of the test binary a program if the variable is set: it runs that program and exits.
 func Process(variable string, program func() error) {
 	if os.Getenv(variable) == "" {
 		return
@@ -42,14 +41,14 @@ func Process(variable string, program func() error) {
 	os.Exit(0)
 }
 
-// MoreAtOnce has n tests run at a time, unless the call of the tests says how many.
+// MoreAtOnce lets n tests run at a time, unless the command line says how many.
 func MoreAtOnce(n int) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set(strconv.Itoa(n))
 	}
 }
 
-// close ends what the tests of this binary used; it is a no-op when they used nothing.
+// close ends what the tests of this binary used. If they used nothing, it does nothing.
 func (h *homeDatabase) close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

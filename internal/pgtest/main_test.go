@@ -17,8 +17,7 @@ func TestMain(m *testing.M) {
 	pgtest.Main(m, "github.com/gormlock/gormlock/internal/pgtest_test.goroutineThatMayStay")
 }
 
-// childMode makes the test binary, started again, a package whose tests do what Main
-// is there to find.
+// childMode makes the test binary, when started again, a package whose tests make the mistakes that Main finds.
 const childMode = "PGTEST_TEST_CHILD"
 
 func TestChild(t *testing.T) {
@@ -55,7 +54,7 @@ func TestChild(t *testing.T) {
 	}
 }
 
-var leftConn *pgx.Conn // or the garbage collector closes it
+var leftConn *pgx.Conn // global, or the garbage collector would close it
 
 func leftGoroutine() { select {} }
 
@@ -103,7 +102,7 @@ func runChild(mode string, env ...string) (string, error) {
 	return string(out), err
 }
 
-// On a server that is not ours the run has a database of its own, which goes with it.
+// On a server that we did not start, the run has its own database, and drops it at the end.
 func TestGivenServer(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Fresh(t)

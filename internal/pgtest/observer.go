@@ -19,9 +19,8 @@ type Lock struct {
 	Granted bool
 }
 
-// Observer looks at a database from outside, by connections of its own. The
-// functions of this package that have the names of its methods look at the database
-// of the test binary.
+// Observer looks at a database from outside, on its own connections. The functions of this package with the names of its methods look at the
+// database of the test binary.
 type Observer struct {
 	db *sql.DB
 }
@@ -43,7 +42,7 @@ func newObserver(dsn string) (*Observer, error) {
 		return nil, err
 	}
 	config.RuntimeParams["application_name"] = "pgtest observer"
-	// The server may have been restarted since a connection was used last.
+	// The server may have been restarted since a connection was last used.
 	db := stdlib.OpenDB(*config, stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return true }))
 	db.SetMaxOpenConns(8)
 	return &Observer{db}, nil
@@ -67,15 +66,13 @@ func Held(t testing.TB, key lockkey.Key) bool {
 	return observer(t).Held(t, key)
 }
 
-// WaitBlocked waits until n requests wait for key. The test fails when it takes too
-// long, saying what was seen instead.
+// WaitBlocked waits until n requests wait for key. If that takes too long, the test fails, and says what was seen instead.
 func WaitBlocked(t testing.TB, key lockkey.Key, n int) {
 	t.Helper()
 	observer(t).WaitBlocked(t, key, n)
 }
 
-// AssertFree fails the test when one of the keys is held. Sessions that have just
-// ended get a moment to free theirs.
+// AssertFree fails the test if one of the keys is held. Sessions that have just ended get a moment to free theirs.
 func AssertFree(t testing.TB, keys ...lockkey.Key) {
 	t.Helper()
 	observer(t).AssertFree(t, keys...)
@@ -109,8 +106,7 @@ func (o *Observer) Held(t testing.TB, key lockkey.Key) bool {
 	return len(granted(o.Locks(t, key))) > 0
 }
 
-// WaitBlocked waits until n requests wait for key. The test fails when it takes too
-// long, saying what was seen instead.
+// WaitBlocked waits until n requests wait for key. If that takes too long, the test fails, and says what was seen instead.
 func (o *Observer) WaitBlocked(t testing.TB, key lockkey.Key, n int) {
 	t.Helper()
 	var seen []Lock
@@ -123,8 +119,7 @@ func (o *Observer) WaitBlocked(t testing.TB, key lockkey.Key, n int) {
 	}
 }
 
-// AssertFree fails the test when one of the keys is held. Sessions that have just
-// ended get a moment to free theirs.
+// AssertFree fails the test if one of the keys is held. Sessions that have just ended get a moment to free theirs.
 func (o *Observer) AssertFree(t testing.TB, keys ...lockkey.Key) {
 	t.Helper()
 	for _, key := range keys {
@@ -216,7 +211,7 @@ func (o *Observer) locks(key lockkey.Key) ([]Lock, error) {
 	return locks, rows.Err()
 }
 
-// all names every advisory lock of the database with what its owner did last.
+// all names every advisory lock of the database, with the last statement of its owner.
 func (o *Observer) all(ctx context.Context) ([]string, error) {
 	return texts(ctx, o.db, `
 		select format('%s %s on (%s, %s, %s) by backend %s, state %s, last statement %s',

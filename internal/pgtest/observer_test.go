@@ -64,7 +64,7 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// The bigint and the pair with the same bits are two locks.
+// A bigint and a pair with the same bits are two locks.
 func TestKeySpacesAreApart(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.PairKey(t)
@@ -162,7 +162,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// An observer of a server that crashed sees the one that was restarted.
+// An observer of a server that crashed sees the restarted server.
 func TestObserverAfterCrash(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Fresh(t)

@@ -13,8 +13,8 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// neverPing keeps pgx from looking whether a connection lives that was idle for a
-// second: a slow machine would count more round trips than a fast one.
+// neverPing keeps pgx from checking whether a connection lives that was idle for a second: a slow machine would count more round trips than a fast
+// one.
 var neverPing = stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return false })
 
 // Open returns GORM on the test's database, closed at the end of the test.
@@ -43,7 +43,7 @@ func Open(t testing.TB, opts ...Option) *gorm.DB {
 	return db
 }
 
-// Qualify has models write the names of their tables with the current schema. GORM keeps such a name in two parts.
+// Qualify makes models write the names of their tables with the current schema. GORM stores such a name in two parts.
 func Qualify(t testing.TB, db *gorm.DB) {
 	t.Helper()
 	names := schema.NamingStrategy{}
@@ -63,8 +63,7 @@ func SQLDB(t testing.TB, opts ...Option) *sql.DB {
 	return db
 }
 
-// Conn returns a connection of its own: an observer or a rival. It is closed at the
-// end of the test.
+// Conn returns a separate connection, for an observer or a rival. It is closed at the end of the test.
 func Conn(t testing.TB, opts ...Option) *pgx.Conn {
 	t.Helper()
 	o := newOptions(t, opts)

@@ -13,7 +13,7 @@ type Option interface {
 }
 
 type options struct {
-	gormOnly []string // names of the given options that nothing but Open knows
+	gormOnly []string // names of the given options that only Open knows
 	poolOnly []string
 	configs  []func(*gorm.Config)
 	plugins  []gorm.Plugin
@@ -36,8 +36,7 @@ func Plugin(p gorm.Plugin) Option {
 	})
 }
 
-// Config changes GORM's configuration before it opens. Open only.
-// Default: a silent logger, else GORM's own.
+// Config changes GORM's configuration before Open uses it. Open only. Default: a silent logger, and otherwise GORM's own settings.
 func Config(change func(*gorm.Config)) Option {
 	return configOption("Config", change)
 }
@@ -47,7 +46,7 @@ func PrepareStmt() Option {
 	return configOption("PrepareStmt", func(c *gorm.Config) { c.PrepareStmt = true })
 }
 
-// SkipDefaultTransaction lets GORM write without a transaction of its own. Open only.
+// SkipDefaultTransaction makes GORM write without its own transaction. Open only.
 func SkipDefaultTransaction() Option {
 	return configOption("SkipDefaultTransaction", func(c *gorm.Config) { c.SkipDefaultTransaction = true })
 }
@@ -76,9 +75,8 @@ func Param(name, value string) Option {
 	return option(func(o *options) { o.params = append(o.params, [2]string{name, value}) })
 }
 
-// Schema connects into the test's own schema, which is empty at first: everything
-// opened with it by the same testing.TB shares it, and it is dropped at the end.
-// Default: the schema public, which the tests of the package share.
+// Schema connects to the test's own schema, which is empty at first. Everything that the same testing.TB opens with it shares the schema. It is
+// dropped at the end. Default: the schema public, which the tests of the package share.
 func Schema() Option {
 	return option(func(o *options) { o.schema = true })
 }
@@ -114,7 +112,7 @@ func newOptions(t testing.TB, opts []Option) *options {
 	return o
 }
 
-// refuse ends the test where an option was given that would do nothing.
+// refuse ends the test if an option was given that would have no effect.
 func refuse(t testing.TB, by string, names []string) {
 	t.Helper()
 	if len(names) > 0 {

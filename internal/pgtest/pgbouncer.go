@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -10,30 +11,29 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// PgBouncer is a real one, in front of one server.
+// PgBouncer is a real PgBouncer in front of one server.
 type PgBouncer struct {
 	t       testing.TB
 	program string
-	server  string // the connection string past it
+	server  string // the connection string that bypasses it
 	file    string
 	address string
 	cmd     *osexec.Cmd
+	exited  chan error // what it has exited with; closed then
 	log     *bytes.Buffer
 }
 
-// StartPgBouncer puts a PgBouncer in front of the server that dsn leads to; lines are added to the section [pgbouncer]
-// of its configuration. It is ended at the end of the test. The test is skipped only where GORMLOCK_WITHOUT_PGBOUNCER
-// says that there is none.
+// StartPgBouncer starts a PgBouncer in front of the server of dsn; lines are added to the section [pgbouncer] of its configuration. It is stopped
+// at the end of the test. The test is only skipped if GORMLOCK_WITHOUT_PGBOUNCER says that there is none.
 func StartPgBouncer(t testing.TB, dsn string, lines ...string) *PgBouncer {
 	t.Helper()
 	program, err := osexec.LookPath("pgbouncer")
 	if err != nil {
-		program, err = osexec.LookPath("/usr/sbin/pgbouncer") // which is not in every user's path
+		program, err = osexec.LookPath("/usr/sbin/pgbouncer") // this directory is not in every user's path
 	}
 	if err != nil {
 		if os.Getenv("GORMLOCK_WITHOUT_PGBOUNCER") != "" {
@@ -59,7 +59,7 @@ func StartPgBouncer(t testing.TB, dsn string, lines ...string) *PgBouncer {
 	}
 	ini := "[databases]\n* = " + upstream + "\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = " + port +
 		"\nauth_type = any\nunix_socket_dir =\n" + strings.Join(lines, "\n") + "\n"
-	// As root it runs under another user, which has to read it.
+	// If the test runs as root, PgBouncer runs as another user, who must be able to read the file.
 	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(b.file, []byte(ini), 0o644)); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func StartPgBouncer(t testing.TB, dsn string, lines ...string) *PgBouncer {
 	return b
 }
 
-// DSN is the connection string to the server through it.
+// DSN is the connection string to the server through PgBouncer.
 func (b *PgBouncer) DSN() string {
 	b.t.Helper()
 	dsn := b.server
@@ -82,7 +82,7 @@ func (b *PgBouncer) DSN() string {
 	return dsn
 }
 
-// Start runs it again after Kill.
+// Start starts it again after Kill.
 func (b *PgBouncer) Start() {
 	b.t.Helper()
 	b.log = &bytes.Buffer{}
@@ -94,21 +94,28 @@ func (b *PgBouncer) Start() {
 	if err := b.cmd.Start(); err != nil {
 		b.t.Fatal(err)
 	}
-	for deadline := time.Now().Add(bound); ; {
+	b.exited = make(chan error, 1)
+	go func(cmd *osexec.Cmd, exited chan<- error) { exited <- cmd.Wait(); close(exited) }(b.cmd, b.exited)
+	err := poll(b.t.Context(), bound, func() (bool, error) {
+		select {
+		case err := <-b.exited:
+			return false, fmt.Errorf("it has ended: %w", cmp.Or(err, errors.New("exit status 0")))
+		default:
+		}
 		c, err := net.Dial("tcp", b.address)
 		if err == nil {
 			_ = c.Close()
-			return
 		}
-		if time.Now().After(deadline) {
-			b.Kill()
-			b.t.Fatalf("pgbouncer does not answer: %v\n%s", err, b.log)
-		}
+		return err == nil, nil
+	})
+	if err != nil {
+		b.Kill()
+		b.t.Fatalf("pgbouncer does not answer: %v\n%s", err, b.log)
 	}
 }
 
 // Kill ends it at once, as a crash does.
 func (b *PgBouncer) Kill() {
 	_ = b.cmd.Process.Kill()
-	_ = b.cmd.Wait()
+	<-b.exited
 }

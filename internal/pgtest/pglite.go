@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PGlite starts a PGlite, PostgreSQL in WebAssembly with one session for all its clients, and returns the connection string
-// to it. It is ended at the end of the test. The test is skipped only where GORMLOCK_WITHOUT_PGLITE says that there is none.
+// PGlite starts a PGlite, which is PostgreSQL in WebAssembly with one session for all its clients, and returns its connection string. It is stopped
+// at the end of the test. The test is only skipped if GORMLOCK_WITHOUT_PGLITE says that there is none.
 func PGlite(t testing.TB) (dsn string) {
 	t.Helper()
 	program, err := npmPGlite(t)
@@ -43,7 +43,7 @@ func PGlite(t testing.TB) (dsn string) {
 	return dsn
 }
 
-// answers waits until a server that was started takes connections.
+// answers waits until a server that was started accepts connections.
 func answers(t testing.TB, dsn string, within time.Duration) error {
 	t.Helper()
 	background := context.WithoutCancel(t.Context())
@@ -53,7 +53,7 @@ func answers(t testing.TB, dsn string, within time.Duration) error {
 		defer cancel()
 		conn, err := pgx.Connect(ctx, dsn)
 		if last = err; err != nil {
-			return false, nil // it is asked again
+			return false, nil // it is tried again
 		}
 		return true, conn.Close(ctx)
 	})
@@ -63,7 +63,7 @@ func answers(t testing.TB, dsn string, within time.Duration) error {
 	return nil
 }
 
-// npmPGlite is the program, which is downloaded on first use.
+// npmPGlite returns the path of the program, which is downloaded on first use.
 func npmPGlite(t testing.TB) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

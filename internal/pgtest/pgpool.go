@@ -13,9 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Pgpool puts a Pgpool-II in front of servers, of which the first is the primary, and returns the connection string to it;
-// lines are added to its configuration. It is ended at the end of the test. The test is skipped only where
-// GORMLOCK_WITHOUT_PGPOOL says that there is none.
+// Pgpool starts a Pgpool-II in front of servers, the first of which is the primary, and returns its connection string; lines are added to its
+// configuration. It is stopped at the end of the test. The test is only skipped if GORMLOCK_WITHOUT_PGPOOL says that there is none.
 func Pgpool(t testing.TB, dsns []string, lines ...string) (dsn string) {
 	t.Helper()
 	program, err := osexec.LookPath("pgpool")
@@ -63,7 +62,7 @@ func Pgpool(t testing.TB, dsns []string, lines ...string) (dsn string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGINT) // fast: its children end with it
+		_ = cmd.Process.Signal(syscall.SIGINT) // a fast shutdown: its children end with it
 		_ = cmd.Wait()
 		_ = log.Close()
 	})
@@ -79,7 +78,7 @@ func Pgpool(t testing.TB, dsns []string, lines ...string) (dsn string) {
 	return dsn
 }
 
-// freePort is one that nobody listens on.
+// freePort returns a port on which nobody listens.
 func freePort(t testing.TB) string {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")

@@ -160,7 +160,7 @@ func TestDatabase(t *testing.T) {
 		if dsn == pgtest.DSN(t) || dsn == pgtest.Database(t) {
 			t.Error("the same database twice")
 		}
-		// An advisory lock in one database is none in another.
+		// An advisory lock in one database is not a lock in another.
 		key := pgtest.Key(t)
 		lock(t, pgtest.Conn(t, pgtest.Through(dsn)), key)
 		if pgtest.Held(t, key) {

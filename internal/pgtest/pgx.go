@@ -11,7 +11,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// conns has the connections of Open by the process that serves each.
+// conns has the connections of Open by the server process of each.
 var conns sync.Map // of uint32 to *pgx.Conn
 
 var keepConns = stdlib.OptionAfterConnect(func(_ context.Context, conn *pgx.Conn) error {
@@ -19,7 +19,7 @@ var keepConns = stdlib.OptionAfterConnect(func(_ context.Context, conn *pgx.Conn
 	return nil
 })
 
-// PgxTx is the transaction of tx, which Open made, as pgx has it. Ending it is left to tx.
+// PgxTx returns the pgx transaction of tx, which Open made. Only tx may end it.
 func PgxTx(tx *gorm.DB) (pgx.Tx, error) {
 	var pid uint32
 	err := tx.Session(&gorm.Session{NewDB: true, Context: context.Background()}).Raw("select pg_backend_pid()").Row().Scan(&pid)
@@ -49,7 +49,7 @@ func PgxConn(db *gorm.DB, run func(conn *pgx.Conn) error) error {
 
 type connection = pgx.Conn
 
-// borrowed is a transaction that somebody else ends.
+// borrowed is a transaction that its owner ends.
 type borrowed struct{ *connection }
 
 var errBorrowed = errors.New("pgtest: the transaction is GORM's to end")
@@ -67,7 +67,7 @@ func (borrowed) Rollback(context.Context) error { return errBorrowed }
 
 func (borrowed) LargeObjects() pgx.LargeObjects { panic(errBorrowed) }
 
-// savepoint is one in a borrowed transaction, of which there is one at a time.
+// savepoint is a savepoint in a borrowed transaction. There is only one at a time.
 type savepoint struct{ borrowed }
 
 func (s savepoint) Commit(ctx context.Context) error {

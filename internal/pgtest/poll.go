@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// bound is how long a wait for something that will happen may take on a slow machine.
+// bound is how long a test waits for something before it fails, so that slow machines pass.
 const bound = 2 * time.Minute
 
 var errTooLong = errors.New("waited too long")
 
-// Await waits for something that a channel tells.
+// Await waits for a value from a channel.
 func Await[T any](t testing.TB, what string, c <-chan T) {
 	t.Helper()
 	select {
@@ -30,7 +30,7 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// poll asks until the answer is yes, asking fails, ctx ends, or the time is over.
+// poll asks until the answer is true, asking fails, ctx ends, or the time is over.
 func poll(ctx context.Context, within time.Duration, ask func() (bool, error)) error {
 	limit := time.NewTimer(within)
 	defer limit.Stop()

@@ -8,7 +8,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// Texts returns the first column of what a query answers.
+// Texts returns the first column of a query's result.
 func Texts(t testing.TB, db *sql.DB, query string, args ...any) []string {
 	t.Helper()
 	found, err := texts(t.Context(), db, query, args...)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// recorder is a test that fails without failing the one it runs in.
+// recorder is a testing.TB whose failure does not fail the test that uses it.
 type recorder struct {
 	testing.TB
 	said     []string
@@ -20,7 +20,7 @@ func (r *recorder) Errorf(f string, a ...any) { r.said = append(r.said, fmt.Spri
 func (r *recorder) Fatal(args ...any)         { r.Error(args...); runtime.Goexit() }
 func (r *recorder) Fatalf(f string, a ...any) { r.Errorf(f, a...); runtime.Goexit() }
 
-// failing runs a test and returns what it said when it failed, "" when it did not.
+// failing runs a test and returns its failure text, or "" if it did not fail.
 func failing(t testing.TB, test func(testing.TB)) string {
 	r := &recorder{TB: t}
 	run := func(f func()) {

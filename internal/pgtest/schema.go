@@ -17,9 +17,8 @@ var schemas struct {
 	names map[testing.TB]string
 }
 
-// SchemaDSN returns the connection string into the test's own schema, the one that
-// the option Schema connects to. A subtest shares its parent's schema with
-// Through(dsn).
+// SchemaDSN returns the connection string into the test's own schema, to which the option Schema connects. A subtest shares its parent's schema
+// with Through(dsn).
 func SchemaDSN(t testing.TB) string {
 	t.Helper()
 	return newOptions(t, []Option{Schema()}).dsn

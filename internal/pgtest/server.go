@@ -30,8 +30,7 @@ type homeDatabase struct {
 	observer *Observer
 }
 
-// open makes the database on the first call. A failure is remembered: every test
-// that needs the server reports it, at once.
+// open creates the database on the first call. It remembers a failure, so every test that needs the server reports it at once.
 func (h *homeDatabase) open() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,7 +65,7 @@ func (h *homeDatabase) make(ctx context.Context) (err error) {
 
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// databaseName is unique, as several runs may share one server.
+// databaseName returns a unique name, because several runs may share one server.
 func databaseName() string {
 	pkg := strings.TrimSuffix(filepath.Base(os.Args[0]), ".test")
 	pkg = notInName.ReplaceAllString(strings.ToLower(pkg), "_")
@@ -96,7 +95,8 @@ func exec(ctx context.Context, dsn, sql string) error {
 	return errors.Join(err, conn.Close(ctx))
 }
 
-// exec runs a text in a database, on one of the observer's connections if it is this one: a new one takes more time than most texts.
+// exec executes a text in a database. For the test binary's database it uses one of the observer's connections, because opening a new one takes
+// longer than most texts.
 func (h *homeDatabase) exec(ctx context.Context, dsn, sql string) error {
 	h.mu.Lock()
 	observer := h.observer
@@ -117,9 +117,8 @@ func DSN(t testing.TB) string {
 	return home.dsn
 }
 
-// Server returns the server that was started for the test binary. Other tests run on
-// it at the same time: one that ends, crashes or pauses a server uses Fresh. Where
-// GORMLOCK_TEST_DSN is set there is no such server, and the test fails.
+// Server returns the server that was started for the test binary. Other tests use it at the same time. So a test that ends, crashes or pauses a
+// server uses Fresh. If GORMLOCK_TEST_DSN is set, there is no such server, and the test fails.
 func Server(t testing.TB) *pgserver.Server {
 	t.Helper()
 	DSN(t)
@@ -129,15 +128,14 @@ func Server(t testing.TB) *pgserver.Server {
 	return home.server
 }
 
-// Fresh starts a server for this test alone, which may crash it. It is stopped at
-// the end of the test. It is ours also when GORMLOCK_TEST_DSN is set.
+// Fresh starts a server for this test alone, which may crash it. It is stopped at the end of the test. It is started even if GORMLOCK_TEST_DSN is
+// set.
 func Fresh(t testing.TB, opts ...pgserver.Option) *pgserver.Server {
 	t.Helper()
 	return started(t, func(ctx context.Context) (*pgserver.Server, error) { return pgserver.Start(ctx, opts...) })
 }
 
-// Standby makes a streaming standby of a server of this test. It is stopped at the end
-// of the test.
+// Standby makes a streaming standby of a server of this test. It is stopped at the end of the test.
 func Standby(t testing.TB, primary *pgserver.Server, opts ...pgserver.Option) *pgserver.Server {
 	t.Helper()
 	return started(t, func(ctx context.Context) (*pgserver.Server, error) { return primary.Standby(ctx, opts...) })
@@ -164,8 +162,8 @@ func StopAtEnd(t testing.TB, s *pgserver.Server) {
 	})
 }
 
-// Database creates one more database on the server of the test binary, for a test
-// that needs two, and returns its connection string. It is dropped at the end.
+// Database creates another database on the server of the test binary, for a test that needs two, and returns its connection string. It is dropped
+// at the end.
 func Database(t testing.TB) string {
 	t.Helper()
 	admin, name := DSN(t), databaseName()

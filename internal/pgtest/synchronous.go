@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// MakeCommitsWait makes the commits of a server wait for a standby that there is not. It returns when they do: the checkpointer tells
-// the other processes that commits wait, when it comes to it, and nothing shows that but a commit which does.
+// MakeCommitsWait makes the commits of a server wait for a standby that does not exist, and returns when they do. The checkpointer tells the other
+// processes that commits wait, some time later. Only a commit that waits shows that this has happened.
 func MakeCommitsWait(t testing.TB, db *sql.DB) {
 	t.Helper()
 	for _, text := range []string{"ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"} {

@@ -10,8 +10,7 @@ import (
 	"github.com/gormlock/gormlock/internal/wiretap"
 )
 
-// Tap puts a proxy in front of the server that dsn leads to and returns it with the
-// connection string through it. It is closed at the end of the test.
+// Tap starts a proxy in front of the server of dsn, and returns the proxy with its connection string. It is closed at the end of the test.
 func Tap(t testing.TB, dsn string) (*wiretap.Proxy, string) {
 	t.Helper()
 	config, err := pgx.ParseConfig(dsn)

@@ -1,5 +1,5 @@
-// Package pretend keeps advisory locks in the memory of the process, for tests on a database that has none. They exclude, queue
-// and deadlock as those of PostgreSQL do. Processes exclude each other not at all.
+// Package pretend keeps advisory locks in the memory of the process, for tests on a database without such locks. They exclude, queue and deadlock
+// as those of PostgreSQL do. They do not exclude other processes.
 //
-// An owner stands for one transaction. What it holds it may take again; each grant is released on its own.
+// An owner stands for one transaction. It may take again what it holds; each grant is released separately.
 package pretend

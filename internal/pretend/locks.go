@@ -19,7 +19,7 @@ type Locks struct {
 	locks map[lockid.ID]*lock
 }
 
-// lock is one that is held or waited for.
+// lock is a lock that is held or waited for.
 type lock struct {
 	holders map[any]*grants
 	queue   []*wait
@@ -28,16 +28,15 @@ type lock struct {
 // grants counts how often an owner was granted a lock.
 type grants struct{ exclusive, shared int }
 
-// wait is a call that is not answered yet.
+// wait is a call without an answer so far.
 type wait struct {
 	owner   any
 	shared  bool
-	granted chan struct{} // closed when it is
+	granted chan struct{} // closed when the lock is granted
 }
 
-// Acquire takes the lock for the owner. Where it is not free it waits until ctx ends, and returns its error; without wait it
-// returns [ErrHeld]. An owner that would wait for itself, through others, gets the error of a deadlock. On an error it
-// holds what it held before.
+// Acquire takes the lock for the owner. If it is not free, Acquire waits until ctx ends, and returns its error; without wait it returns [ErrHeld].
+// An owner that would wait for itself, through others, gets the error of a deadlock. After an error the owner holds what it held before.
 func (l *Locks) Acquire(ctx context.Context, owner any, id lockid.ID, shared, wait bool) error {
 	w, err := l.ask(owner, id, shared, wait)
 	if err != nil {
@@ -61,7 +60,7 @@ func (l *Locks) ask(owner any, id lockid.ID, shared, mayWait bool) (*wait, error
 	w := &wait{owner: owner, shared: shared, granted: make(chan struct{})}
 	ahead := k.queue
 	if k.holders[owner] != nil {
-		ahead = nil // who waits ahead of a holder waits for it
+		ahead = nil // waiters before a holder wait for it
 	}
 	if len(k.blockers(w, ahead)) == 0 {
 		if l.locks == nil {
@@ -101,7 +100,7 @@ func (l *Locks) leave(w *wait, id lockid.ID) {
 	l.advance(id, k)
 }
 
-// Holds reports whether the owner has the lock, or a stronger one where a shared one is asked for.
+// Holds reports whether the owner has the lock, or a stronger one if it asks for a shared one.
 func (l *Locks) Holds(owner any, id lockid.ID, shared bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +108,7 @@ func (l *Locks) Holds(owner any, id lockid.ID, shared bool) bool {
 	return k != nil && k.holders[owner] != nil && (shared || k.holders[owner].exclusive > 0)
 }
 
-// Release takes one grant back.
+// Release takes back one grant.
 func (l *Locks) Release(owner any, id lockid.ID, shared bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +128,7 @@ func (l *Locks) Release(owner any, id lockid.ID, shared bool) {
 	l.advance(id, k)
 }
 
-// advance grants what has become free, first come first served.
+// advance grants what has become free, in the order of the waiters.
 func (l *Locks) advance(id lockid.ID, k *lock) {
 	for i := 0; i < len(k.queue); {
 		w := k.queue[i]
@@ -174,7 +173,7 @@ func (k *lock) blockers(w *wait, ahead []*wait) (owners []any) {
 	return owners
 }
 
-// waitsForItself reports whether the way from an owner along those it waits for leads to the one it began at.
+// waitsForItself reports whether an owner waits for itself, through the owners that it waits for.
 func (l *Locks) waitsForItself(start, from any, seen map[any]bool) bool {
 	seen[from] = true
 	for _, k := range l.locks {
@@ -192,7 +191,7 @@ func (l *Locks) waitsForItself(start, from any, seen map[any]bool) bool {
 	return false
 }
 
-// deadlock is the error of a wait that would not end, with the code that the server has for it.
+// deadlock is the error of a wait that would never end, with the server's code for it.
 type deadlock struct{}
 
 func (deadlock) Error() string    { return "deadlock detected" }

@@ -16,7 +16,7 @@ import (
 
 var one, two = lockid.ID{Space: 1, ID: 1}, lockid.ID{Space: 2, ID: 1}
 
-// waits starts a call that has to wait, and returns when it does.
+// waits starts a call that must wait, and returns when it waits.
 func (l *Locks) waits(t *testing.T, ctx context.Context, owner any, id lockid.ID, shared bool) <-chan error {
 	t.Helper()
 	before := l.waiting(id)
@@ -124,7 +124,7 @@ func TestLocks_deadlock(t *testing.T) {
 	}
 }
 
-// TestLocks_exclude: whatever the order, whoever holds a lock exclusively is alone, and nothing is left.
+// TestLocks_exclude: whatever the order, an exclusive holder is alone, and no lock remains.
 func TestLocks_exclude(t *testing.T) {
 	t.Parallel()
 	var l Locks

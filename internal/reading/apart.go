@@ -9,14 +9,13 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// apart lets a query write into no struct but the one it reads into, as far as versions go. The elements of slices are
-// always new.
+// apart keeps a query from writing versions into structs other than the one that it reads into. The elements of slices are always new.
 func apart(db *gorm.DB, m *model.Model) {
 	if m == nil || m.Column == nil || db.DryRun || !statement.ThroughPointer(m.Column.Field) {
 		return
 	}
 	if statement.Reloads(db.Statement) {
-		return // into a struct that was made ready for it
+		return // into a struct that was prepared for it
 	}
 	row := reflect.ValueOf(db.Statement.Dest)
 	for row.Kind() == reflect.Pointer {

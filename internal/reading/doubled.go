@@ -20,11 +20,11 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// GORM keeps the last of two columns that it reads to one place. A join that selects a star may give a struct the version of another
-// table's row, and so may a column that is named as the field is.
+// If GORM reads two columns into one place, it keeps the last one. A join that selects a star may so give a struct the version of another table's
+// row. So may a column that has the name of the field.
 
-// noteColumns lets a query note which columns it returns, if somebody else than GORM writes their list and GORM reads them by their
-// names, or if a struct is read again.
+// noteColumns makes a query note which columns it returns, if GORM reads columns by name but has not written the list itself, or if a struct is
+// read again.
 func noteColumns(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || db.DryRun || install.Of(db) == nil {
@@ -40,15 +40,15 @@ func noteColumns(db *gorm.DB) {
 	}
 }
 
-// refuseDoubled fails a query that has read two columns to one place of the model. Its structs count as not read, also if
-// it has failed behind some of them.
+// refuseDoubled fails a query that has read two columns into one place of the model. Its structs count as not read, even if the query failed after
+// some of them.
 func refuseDoubled(db *gorm.DB, columns *statement.Columns) {
 	stmt := db.Statement
 	if columns == nil || columns.Asked && columns.Names == nil || db.RowsAffected == 0 || db.DryRun {
 		return
 	}
 	text := stmt.SQL.String()
-	if !columns.Asked { // somebody else has answered the query, and nobody knows what it would have returned
+	if !columns.Asked { // another plugin has answered the query, and nobody knows what it would have returned
 		if sqltext.MayDouble(text) {
 			forgetRead(stmt)
 		}
@@ -60,24 +60,24 @@ func refuseDoubled(db *gorm.DB, columns *statement.Columns) {
 		return
 	}
 	forgetRead(stmt)
-	if sqltext.Reads(text) { // if not, it has written
+	if sqltext.Reads(text) { // otherwise it has written
 		fault.Add(db, err)
 	}
 }
 
-// renamed are the columns by the names that MapColumns gives them.
+// renamed returns the columns with the names that MapColumns gives them.
 func renamed(stmt *gorm.Statement, names []string) []string {
 	for i, name := range names {
 		if other, is := stmt.ColumnMapping[name]; is {
 			names[i] = other
-		} else if dialect.Of(stmt.DB).IsSQLite() { // which numbers those of a sub-query that occur again
+		} else if dialect.Of(stmt.DB).IsSQLite() { // SQLite numbers repeated columns of a sub-query
 			names[i], _, _ = strings.Cut(name, ":")
 		}
 	}
 	return names
 }
 
-// forgetRead makes all that the query has read count as not read.
+// forgetRead makes everything that the query has read count as not read.
 func forgetRead(stmt *gorm.Statement) {
 	r := readOf(stmt)
 	r.models = modelsRead(r.db, r.schema, r.text)
@@ -85,8 +85,7 @@ func forgetRead(stmt *gorm.Statement) {
 	r.Lose()
 }
 
-// refuseDoubledScan does the same for Scan, which says only after its first row what it reads into. No version reaches structs that are
-// refused.
+// refuseDoubledScan does the same for Scan, whose destination is known only after its first row. If it refuses, no versions reach the structs.
 func refuseDoubledScan(db *gorm.DB) {
 	stmt, text := db.Statement, db.Statement.SQL.String()
 	rows, are := stmt.Dest.(*sql.Rows)
@@ -99,7 +98,7 @@ func refuseDoubledScan(db *gorm.DB) {
 		return
 	}
 	var refused error
-	var none []any // the versions that refused structs get
+	var none []any // the versions that structs get if Scan is refused
 	judge := sync.OnceFunc(func() {
 		read := placesIn(stmt, models, names, rowType(stmt.Dest))
 		if refused = read.refused(text); refused != nil {
@@ -122,7 +121,7 @@ func refuseDoubledScan(db *gorm.DB) {
 	stmt.Dest = read
 }
 
-// rowType is the type of what one row is read into; nil if there is no destination.
+// rowType is the type into which one row is read; nil if there is no destination.
 func rowType(dest any) reflect.Type {
 	into := reflect.ValueOf(dest)
 	for (into.Kind() == reflect.Pointer || into.Kind() == reflect.Interface) && !into.IsNil() {

@@ -17,8 +17,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// A row can be read into something else than a struct of its model: a map, a form, a number. An update with it compares the
-// version that it carries, so a rollback must reach that one too.
+// A row can be read into something other than a struct of its model: a map, a form, a number. An update with it compares the version that it
+// carries, so a rollback must reach that version too.
 
 // carriers visits what carries rows or columns in the destination of a query: structs, maps, and places that can be set.
 func carriers(value reflect.Value, visit func(reflect.Value)) {
@@ -42,8 +42,7 @@ func behind(value reflect.Value) bool {
 	return kind == reflect.Pointer || kind == reflect.Map || kind == reflect.Slice || kind == reflect.Interface
 }
 
-// modelsRead are the versioned models whose rows a query may have read: that of the statement, or those whose table its text
-// names.
+// modelsRead are the versioned models whose rows a query may have read: the model of the statement, or the models whose tables its text names.
 func modelsRead(db *gorm.DB, s *schema.Schema, text string) []*model.Model {
 	if s != nil {
 		if m := model.OfSchema(db, s); m.Column != nil {
@@ -60,7 +59,7 @@ func modelsRead(db *gorm.DB, s *schema.Schema, text string) []*model.Model {
 	return named
 }
 
-// isOwnRow reports whether a text names the table of a schema, which is that of none of the models: what comes of it is no version.
+// isOwnRow reports whether a text names the table of a schema that belongs to none of the models: then the row has no version.
 func isOwnRow(text string, s *schema.Schema, models []*model.Model) bool {
 	if s == nil {
 		return false
@@ -70,7 +69,7 @@ func isOwnRow(text string, s *schema.Schema, models []*model.Model) bool {
 		!slices.ContainsFunc(models, func(m *model.Model) bool { return strings.EqualFold(tableOf(m), own) })
 }
 
-// names reports whether a text has a name that is no part of a longer one.
+// names reports whether a text contains a name that is not part of a longer one.
 func names(text, name string) bool {
 	for from := 0; ; {
 		at := strings.Index(text[from:], name)
@@ -89,7 +88,7 @@ func inName(c byte) bool {
 	return c == '_' || c == '$' || c >= 0x80 || '0' <= c && c <= '9' || 'a' <= c && c <= 'z'
 }
 
-// forgetCarrier gives what carries a row of one of the models a version that no row has.
+// forgetCarrier gives whatever carries a row of one of the models a version that no row has.
 func forgetCarrier(db *gorm.DB, models []*model.Model, value reflect.Value, text string) {
 	for _, m := range models {
 		switch kind := value.Kind(); {
@@ -112,7 +111,7 @@ func forgetInMap(m *model.Model, value reflect.Value) {
 	}
 }
 
-// keysOfVersion are those of a map that an update would take as the model's version.
+// keysOfVersion are the keys of a map that an update would use as the model's version.
 func keysOfVersion(m *model.Model, row map[string]any) (names []string) {
 	for name, held := range row {
 		if held != nil && m.Schema.LookUpField(name) == m.Column.Field {
@@ -122,10 +121,10 @@ func keysOfVersion(m *model.Model, row map[string]any) (names []string) {
 	return names
 }
 
-// forgetForm makes a struct that is not the model but has its version hold none that a row has.
+// forgetForm removes the version of a row from a struct that is not the model.
 func forgetForm(db *gorm.DB, m *model.Model, row reflect.Value) {
 	for _, field := range fieldsOfForm(db, m, row) {
-		if column, holds := m.Column.FormColumn(field); !holds { // a float, a text, or what scans itself
+		if column, holds := m.Column.FormColumn(field); !holds { // a float, a text, or a type with its own Scan
 			place := reflect.Indirect(statement.Place(field, row))
 			if place.IsValid() && place.CanSet() && !place.IsZero() {
 				forgetPlace(m, place)
@@ -136,7 +135,7 @@ func forgetForm(db *gorm.DB, m *model.Model, row reflect.Value) {
 	}
 }
 
-// forgetTagged makes a form hold no row's version in the fields that it, or what it embeds, has tagged.
+// forgetTagged removes the version of a row from the tagged fields of a form and of the structs that it embeds.
 func forgetTagged(form *model.Model, row reflect.Value) {
 	if !row.CanAddr() {
 		return
@@ -159,8 +158,8 @@ func forgetTagged(form *model.Model, row reflect.Value) {
 	}
 }
 
-// isModel reports whether a text reads into structs of a schema the rows of a model and no form: they have one version, and none of another
-// model.
+// isModel reports whether a text reads rows of a model into structs of the schema, and not into forms: such structs have one version, and none of
+// another model.
 func isModel(db *gorm.DB, s *schema.Schema, text string) bool {
 	if s == nil {
 		return false
@@ -181,7 +180,7 @@ func isModel(db *gorm.DB, s *schema.Schema, text string) bool {
 	})
 }
 
-// fieldsOfForm are those of a struct that may be the version of a row.
+// fieldsOfForm are the fields of a struct that may hold the version of a row.
 func fieldsOfForm(db *gorm.DB, m *model.Model, row reflect.Value) (fields []*schema.Field) {
 	stmt := &gorm.Statement{DB: db}
 	if !row.CanAddr() || stmt.Parse(row.Addr().Interface()) != nil {
@@ -195,8 +194,8 @@ func fieldsOfForm(db *gorm.DB, m *model.Model, row reflect.Value) (fields []*sch
 	return fields
 }
 
-// carriesVersion reports whether a field of a form may be the version of a row: an update takes it for that of the model, or it has the tag,
-// because a form may embed models under prefixes.
+// carriesVersion reports whether a field of a form may hold the version of a row: an update uses it as the model's version, or it has the tag. The
+// tag counts because a form may embed models under prefixes.
 func carriesVersion(m *model.Model, form *schema.Schema, field *schema.Field) bool {
 	name := m.Column.Field.DBName
 	word, _, _ := strings.Cut(field.Tag.Get("gormlock"), ",")
@@ -211,11 +210,11 @@ func scans(value reflect.Value) bool {
 	return is
 }
 
-// forgetPlace writes a version that no row has over one that was read by itself.
+// forgetPlace replaces a version that was read alone by a version that no row has.
 func forgetPlace(m *model.Model, place reflect.Value) {
 	none := m.Column.Any(m.Column.Unread())
 	if scanner, is := place.Addr().Interface().(sql.Scanner); is {
-		_ = scanner.Scan(none) // the type holds what it was read from
+		_ = scanner.Scan(none) // the type can hold what it can be read from
 		return
 	}
 	at, temporal := none.(time.Time)

@@ -18,15 +18,15 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// End is the end of a query, whose hooks have run.
+// End runs after a query and its hooks.
 func End(db *gorm.DB) {
 	KeepPreloaded(db)
 	refuseMixed(db)
 	journal.Follow(db)
 }
 
-// refuseMixed fails a query of which Preload may have given a struct what belongs to another one: GORM finds the struct of a row by
-// a key whose parts it joins by "_".
+// refuseMixed fails a query if its Preload may have given a struct the children of another one: GORM finds the struct of a row by a key whose parts
+// it joins with "_".
 func refuseMixed(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || len(stmt.Preloads) == 0 || stmt.Schema == nil || stmt.DryRun {
@@ -48,7 +48,8 @@ func refuseMixed(db *gorm.DB) {
 	}
 }
 
-// mixes reports whether GORM has taken two keys for one: of the structs that were read, or of those that a join table links to them.
+// mixes reports whether GORM has mistaken two different keys for one: keys of the structs that were read, or of those that a join table links to
+// them.
 func mixes(stmt *gorm.Statement, relation *schema.Relationship) (bool, error) {
 	mine, theirs := &mixed{}, &mixed{}
 	var keys, links []*schema.Field
@@ -78,7 +79,7 @@ func mixes(stmt *gorm.Statement, relation *schema.Relationship) (bool, error) {
 	if mine.is || !ask {
 		return mine.is, nil
 	}
-	// GORM has read only the first of what it takes for one: the links show the others.
+	// Of keys that it mistakes for one, GORM has read only the first: the links show the others.
 	names := make([]string, len(keys))
 	for i, key := range keys {
 		names[i] = key.DBName
@@ -91,7 +92,7 @@ func mixes(stmt *gorm.Statement, relation *schema.Relationship) (bool, error) {
 	return others.is, err
 }
 
-// isPreloaded reports whether a name in Preload is that of the relation, or leads on from it.
+// isPreloaded reports whether a name in Preload names the relation, or a relation within it.
 func isPreloaded(stmt *gorm.Statement, relation *schema.Relationship) bool {
 	path := strings.Join(relation.Field.EmbeddedBindNames, ".")
 	for name := range stmt.Preloads {
@@ -104,7 +105,7 @@ func isPreloaded(stmt *gorm.Statement, relation *schema.Relationship) bool {
 	return false
 }
 
-// mixed finds keys that differ and look the same to GORM.
+// mixed finds different keys that GORM takes for the same.
 type mixed struct {
 	fields []*schema.Field
 	first  map[string]string

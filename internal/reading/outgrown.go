@@ -9,11 +9,11 @@ import (
 	"github.com/gormlock/gormlock/internal/model"
 )
 
-// arrayKey is where a statement has the array of the list that it reads into.
+// arrayKey is the setting of a statement with the array of the list that it reads into.
 const arrayKey = "gormlock:array"
 
-// noteArray notes the array of a list that a query of a transaction reads into. GORM reads the first rows into it, and goes on in another one where
-// there are more: then the program may have pointers into the first.
+// noteArray notes the array of a list that a query of a transaction reads into. GORM reads the first rows into this array, and continues in a new
+// one if there are more. Then the program may have pointers into the first array.
 func noteArray(db *gorm.DB) {
 	stmt := db.Statement
 	list := reflect.Indirect(reflect.ValueOf(stmt.Dest))
@@ -39,7 +39,7 @@ func outgrown(stmt *gorm.Statement) (array reflect.Value, is bool) {
 	return array, list.Pointer() != array.Pointer()
 }
 
-// noteOutgrown notes the structs in it.
+// noteOutgrown notes the structs in the old array.
 func (p *placed) noteOutgrown(stmt *gorm.Statement) {
 	if array, is := outgrown(stmt); is {
 		p.noteMore(array)

@@ -13,9 +13,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// SelectOwnUnread makes a query return rows that its own transaction wrote without a version. It is for structs that a
-// rollback cannot reach: copies that gorm.G returns, and structs of transactions whose end gormlock does not see. The
-// query itself compares the xmin of the row, so writes of triggers and of raw SQL count too.
+// SelectOwnUnread makes a query return rows that its own transaction wrote without a version. It is for structs that a rollback cannot reach:
+// copies that gorm.G returns, and structs of transactions whose end gormlock does not see. The query itself compares the xmin of the row, so writes
+// of triggers and raw SQL count too.
 func SelectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 	if !outOfReach(stmt) {
 		return
@@ -28,7 +28,7 @@ func SelectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 		return
 	}
 	stmt.Clauses[ownUnread] = clause.Clause{Expression: clause.Expr{}}
-	version, unread := m.In(stmt).Column, m.Column.Unread() // no NULL: GORM would leave in the struct what was read before
+	version, unread := m.In(stmt).Column, m.Column.Unread() // not NULL: GORM would leave the old value in the struct
 	own := "'" + strconv.FormatInt(unread.N, 10) + "'"
 	switch {
 	case m.Column.IsTemporal():
@@ -39,10 +39,10 @@ func SelectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 	xmin := stmt.Quote(clause.Column{Table: clause.CurrentTable, Name: "xmin"})
 	_, locks := stmt.Clauses["FOR"]
 	_, _ = stmt.WriteString("," + journal.ByWriter(xmin, version, own, locks) + " AS ")
-	stmt.WriteQuoted(m.Column.Field.Name) // which is not the column's name: an ORDER BY would be ambiguous
+	stmt.WriteQuoted(m.Column.Field.Name) // not the column's name, which would make an ORDER BY ambiguous
 }
 
-// withoutOwn are the columns of a query but for that of SelectOwnUnread, which is the last and stands for another one.
+// withoutOwn are the columns of a query without the one of SelectOwnUnread, which is the last and replaces another one.
 func withoutOwn(text string, names []string) []string {
 	if len(names) > 0 && strings.Contains(text, journal.BeginsByWriter) {
 		return names[:len(names)-1]
@@ -53,8 +53,7 @@ func withoutOwn(text string, names []string) []string {
 // ownUnread marks, among the clauses of a query, that the server leaves versions out.
 const ownUnread = "gormlock:own_unread"
 
-// outOfReach reports whether a rollback cannot reach what the query reads, and the transaction may have written some of
-// it.
+// outOfReach reports whether a rollback cannot reach what the query reads, and the transaction may have written some of it.
 func outOfReach(stmt *gorm.Statement) bool {
 	if stmt.DryRun || stmt.Error != nil || stmt.Schema == nil || !statement.IsPostgres(stmt.DB) || !journal.InTransaction(stmt) {
 		return false

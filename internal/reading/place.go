@@ -15,23 +15,23 @@ import (
 	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
-// place is where GORM reads a column of a query to: a field of a struct, the key of a map, or nowhere.
+// place is where GORM puts a column of a query: a field of a struct, the key of a map, or nowhere.
 type place struct {
-	within string // of a field: the relations on the way to it
+	within string // of a field: the relations that lead to it
 	field  *schema.Field
 	key    string
 }
 
-// places are those of the columns of a query, and the models whose versions may be among them.
+// places are the places of the columns of a query, and the models whose versions may be among them.
 type places struct {
 	of     []place
 	names  []string
-	models []*model.Model // first that of the structs, if it is one
-	whole  bool           // the structs are of the first model: all of their columns count
+	models []*model.Model // if the structs are of a model, it is the first
+	whole  bool           // the structs are of the first model, so all of their columns count
 }
 
-// mayMeet reports whether two columns may have one place in whatever is read. A struct may have a field for the version that is named as
-// its column is not, and other names lead where they lead in the model.
+// mayMeet reports whether two columns may have one place, whatever the destination is. A struct may have a field for the version whose name differs
+// from the column's. Other names have the same place as in the model.
 func mayMeet(models []*model.Model, names []string) bool {
 	seen := map[any]bool{}
 	for _, name := range names {
@@ -50,7 +50,7 @@ func mayMeet(models []*model.Model, names []string) bool {
 	return false
 }
 
-// placesIn looks up the columns as GORM does: by their own names, by those of the fields, and by what the naming strategy makes of them.
+// placesIn looks up the columns as GORM does: by their names, by the names of fields, and by the names that the naming strategy makes of them.
 func placesIn(stmt *gorm.Statement, models []*model.Model, names []string, into reflect.Type) places {
 	p := places{of: make([]place, len(names)), names: names, models: models}
 	switch {
@@ -74,7 +74,7 @@ func placesIn(stmt *gorm.Statement, models []*model.Model, names []string, into 
 	return p
 }
 
-// fieldOf is the field of a column, in the struct or in one that is joined to it.
+// fieldOf is the field of a column, in the struct or in one that is joined.
 func fieldOf(stmt *gorm.Statement, s *schema.Schema, column string) place {
 	if field := s.LookUpField(column); field != nil && field.Readable {
 		return place{field: field}
@@ -102,7 +102,7 @@ func fieldOf(stmt *gorm.Statement, s *schema.Schema, column string) place {
 	return place{}
 }
 
-// isVersion reports whether a place is one of which an update takes the version of the model.
+// isVersion reports whether an update would use the value in this place as the version of the model.
 func (p place) isVersion(m *model.Model) bool {
 	if p.field == nil {
 		return p.key != "" && m.Schema.LookUpField(p.key) == m.Column.Field
@@ -110,8 +110,8 @@ func (p place) isVersion(m *model.Model) bool {
 	return carriesVersion(m, p.field.Schema, p.field)
 }
 
-// refused is the error of a query that returns different columns for one place, if the version of a model is there, or if all columns of
-// the structs count.
+// refused returns the error of a query that returns different columns for one place. It only does if the version of a model is in that place, or if
+// all columns of the structs count.
 func (p places) refused(text string) error {
 	for i, at := range p.of {
 		first := slices.Index(p.of[:i], at)
@@ -135,7 +135,7 @@ func both(name, other string) string {
 	return strconv.Quote(name) + " and " + strconv.Quote(other)
 }
 
-// isRepeated reports whether all columns of a place are the same one.
+// isRepeated reports whether all columns of a place are the same column.
 func (p places) isRepeated(text string, at place) bool {
 	name, n := at.key, 0
 	if at.field != nil {
@@ -149,7 +149,7 @@ func (p places) isRepeated(text string, at place) bool {
 	return at.within == "" && sqltext.IsRepeated(text, name, n)
 }
 
-// unread are the versions of no row for the columns that are one, by column; nil for others.
+// unread returns a version that no row has for each column that is a version, and nil for the others.
 func (p places) unread() []any {
 	none := make([]any, len(p.of))
 	for i, at := range p.of {

@@ -13,12 +13,12 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// placed has structs that a transaction has read before it wrote anything. A rollback takes nothing of them back. But the caller may move to
-// their places what the transaction writes or reads later, as by sorting a list, and a rollback must find that there.
+// placed has structs that a transaction has read before it wrote anything. A rollback does not change them. But the caller may move later structs
+// of the transaction into their places, for example by sorting a list, and a rollback must find those there.
 type placed struct {
 	read  *Read
 	noted *memory.Noted
-	early *memory.Noted // what was noted before the journal had it
+	early *memory.Noted // what was noted before the step was in the journal
 }
 
 // keepPlaces notes where a query has put structs of models.
@@ -31,7 +31,7 @@ func keepPlaces(stmt *gorm.Statement, rows reflect.Value) {
 		return
 	}
 	if stmt.Schema != nil && of == stmt.Schema.ModelType && !model.NeedsJournal(stmt.DB, stmt.Schema) {
-		return // it has no tag, nor has what it may hold
+		return // neither it nor what it can hold has a tag
 	}
 	p := &placed{read: readOf(stmt)}
 	if of.Kind() == reflect.Struct && (scans(reflect.Zero(of)) || p.read.walkedIn(reflect.New(of).Elem()).isEmpty()) {
@@ -72,7 +72,7 @@ func (p *placed) Noted() *memory.Noted {
 // Undo implements journal.Step, as does Lose.
 func (p *placed) Undo() { p.Lose() }
 
-// Lose leaves the structs: a rollback of others has found what was moved there.
+// Lose lets go of the structs: the rollback of other steps has found what was moved there.
 func (p *placed) Lose() {
 	if p.early != nil {
 		p.early.ForgetStrays()
@@ -86,26 +86,26 @@ func (p *placed) Stray(all *journal.Astray) {
 	}
 }
 
-// Loosen lets go of them.
+// Loosen lets go of the structs.
 func (p *placed) Loosen() {
 	if p.early != nil {
 		p.early.Loosen()
 	}
 }
 
-// versionedWalk visits the structs of versioned models in what was read: the rows, and what is joined to them.
+// versionedWalk visits the structs of versioned models in a result: the rows, and the structs that are joined to them.
 type versionedWalk struct {
 	read  *Read
 	visit func(*model.Model, memory.Table, reflect.Value)
-	part  func(*model.Model, memory.Table, reflect.Value) // instead, of what is a form or in one
-	forms bool                                            // also other structs than those of the query's model, and what is embedded in them
+	part  func(*model.Model, memory.Table, reflect.Value) // called instead of visit for a form and its parts
+	forms bool                                            // visit structs that are not of the query's model too, and embedded structs
 	deep  int                                             // how many forms the walk is in
 	last  walked
 	kinds map[reflect.Type]walked
 	seen  map[any]bool
 }
 
-// walked is what there is in structs of a type.
+// walked describes the structs of a type.
 type walked struct {
 	of        reflect.Type
 	model     *model.Model // nil: it has no version
@@ -118,7 +118,7 @@ func (k walked) isEmpty() bool { return k.model == nil && len(k.relations)+len(k
 func (w *versionedWalk) kindOf(row reflect.Value) walked {
 	of := row.Type()
 	if of == w.last.of {
-		return w.last // as the one before
+		return w.last // as in the one before
 	}
 	kind, known := w.kinds[of]
 	if !known {
@@ -132,7 +132,7 @@ func (w *versionedWalk) kindOf(row reflect.Value) walked {
 	return kind
 }
 
-// walkedIn is what there is in a struct that was read.
+// walkedIn describes a struct that was read.
 func (r *Read) walkedIn(row reflect.Value) walked {
 	kind := walked{of: row.Type()}
 	own := r.schemaOf(row)
@@ -162,7 +162,7 @@ func (w *versionedWalk) in(row reflect.Value) { w.see(row, false) }
 
 func (w *versionedWalk) joined(row reflect.Value) { w.see(row, true) }
 
-// see visits a struct. Joined says that it may be of another model than that of the query.
+// see visits a struct. joined means that its model may differ from the query's.
 func (w *versionedWalk) see(row reflect.Value, joined bool) {
 	if !row.CanAddr() {
 		return
@@ -198,7 +198,7 @@ func (w *versionedWalk) see(row reflect.Value, joined bool) {
 	w.deep--
 }
 
-// note notes what the structs of models are that were read, whole or in part.
+// note notes what the structs of models hold that were read, in whole or in part.
 func (r *Read) note(whole bool) *memory.Noted {
 	noted := memory.NewNoted()
 	if whole {

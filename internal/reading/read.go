@@ -18,33 +18,32 @@ import (
 	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
-// Read has structs that were read in a transaction after something may have been written in it: by GORM, by
-// SQL of the caller, by a trigger. After a rollback, what they hold may never have been committed. Another writer could
-// reach the same version, and the next Save would overwrite its row without an error. So these structs count as not read
-// after a rollback.
+// Read has structs that were read in a transaction after something may have been written in it: by GORM, by the caller's SQL, or by a trigger.
+// After a rollback, it is possible that what they hold was never committed. Another writer could reach the same version, and then the next Save
+// would overwrite its row without an error. So these structs count as not read after a rollback.
 type Read struct {
 	db     *gorm.DB
 	schema *schema.Schema
-	rows   []reflect.Value // the structs, of a model or of whatever else it was read into
+	rows   []reflect.Value // the structs, of a model or of another type
 	others []reflect.Value // maps, and places of single columns
-	in     memory.Table    // of the model
+	in     memory.Table    // the table of the model
 	text   string          // the query
-	models []*model.Model  // whose versions are in what is no struct of theirs
-	joins  []string        // the names of the relations that it joins
+	models []*model.Model  // the models whose versions are in values that are not their structs
+	joins  []string        // the names of the relations that the query joins
 	mapped bool            // the caller gives columns other names
-	again  []string        // the columns, if it reads into one struct that may hold what was read before
-	later  *gorm.Statement // where ScanRows puts what it reads, after the statement
+	again  []string        // the columns, if the query reads into one struct that may hold values of an earlier read
+	later  *gorm.Statement // the statement in which ScanRows puts its destination later
 	notes
 }
 
-// notes are what is known of the structs that were read, for a rollback.
+// notes describe the structs that were read, for a rollback.
 type notes struct {
 	noted  *memory.Noted  // what the structs of models were
-	late   bool           // that was noted behind the query
-	places *memory.Places // where they are by now
+	late   bool           // noted is from after the query
+	places *memory.Places // where they are now
 }
 
-// Begin prepares a query of a model, nil if it is of none.
+// Begin prepares a query. m is its model, or nil.
 func Begin(db *gorm.DB, m *model.Model) {
 	apart(db, m)
 	noteColumns(db)
@@ -63,7 +62,7 @@ func Keep(db *gorm.DB, columns *statement.Columns) {
 	refuseDoubled(db, columns)
 }
 
-// loseTakenBack makes structs count as not read if their query, outside of a transaction, has failed after its rows. It may have written them:
+// loseTakenBack makes structs count as not read if their query, outside of a transaction, failed after it returned rows. It may have written them:
 // UPDATE … RETURNING, whose commit fails.
 func loseTakenBack(db *gorm.DB, rows reflect.Value) {
 	if db.Error == nil || db.DryRun || db.RowsAffected == 0 || install.Of(db) == nil || statement.Transaction(db.Statement) != nil || sqlstate.Of(db.Error) == "" {
@@ -74,14 +73,14 @@ func loseTakenBack(db *gorm.DB, rows reflect.Value) {
 	}
 }
 
-// KeepRows notes that a statement has read rows, and what it has preloaded, and that they are in another place now.
+// KeepRows notes that a statement has read rows and has preloaded their children, and that they are in another place now.
 func KeepRows(db *gorm.DB, rows reflect.Value) {
 	KeepRowsOf(db, rows, 0)
 	keepPreloaded(db, rows)
 }
 
-// KeepRowsOf notes that a statement has read rows, or is about to preload them. A read that failed may have read some of them. It does not count
-// this many statements, those that read the rows, as written before.
+// KeepRowsOf notes that a statement has read rows, or is about to preload them. A read that failed may have read some of them. reading is how many
+// statements read the rows: these do not count as earlier writes.
 func KeepRowsOf(db *gorm.DB, rows reflect.Value, reading int) { keepRows(db, rows, reading, nil) }
 
 func keepRows(db *gorm.DB, rows reflect.Value, reading int, columns *statement.Columns) {
@@ -111,7 +110,7 @@ func keepRows(db *gorm.DB, rows reflect.Value, reading int, columns *statement.C
 	}
 }
 
-// KeepPreloaded notes the children that a query has read along, where they are now: GORM may put others in their place.
+// KeepPreloaded notes where the children are that a query has preloaded: GORM may replace them later.
 func KeepPreloaded(db *gorm.DB) { keepPreloaded(db, reflect.ValueOf(db.Statement.Dest)) }
 
 func keepPreloaded(db *gorm.DB, rows reflect.Value) {
@@ -153,7 +152,7 @@ func keepPreloaded(db *gorm.DB, rows reflect.Value) {
 	}
 }
 
-// Of holds what a statement has read into rows. It is nil if nothing of it has a version.
+// Of returns what a statement has read into rows, or nil if nothing of it has a version.
 func Of(stmt *gorm.Statement, rows reflect.Value) *Read {
 	r := readOf(stmt)
 	r.hold(rows)
@@ -169,8 +168,8 @@ func Of(stmt *gorm.Statement, rows reflect.Value) *Read {
 	return nil
 }
 
-// isAgain reports whether a query reads into one struct that holds associations by now, in a transaction that may have written. What the query
-// reads into these, its columns say.
+// isAgain reports whether a query reads into one struct that holds associations already, in a transaction that may have written. The columns of the
+// query say which associations it reads.
 func isAgain(stmt *gorm.Statement) bool {
 	row := reflect.Indirect(reflect.ValueOf(stmt.Dest))
 	if row.Kind() != reflect.Struct || !row.CanAddr() || statement.Transaction(stmt) == nil {
@@ -183,7 +182,7 @@ func isAgain(stmt *gorm.Statement) bool {
 	return own != nil && statement.HoldsAssociation(own, row)
 }
 
-// isNeeded reports whether structs that were read, or what they may hold, have versions by their own tags.
+// isNeeded reports whether the structs that were read, or structs that they may hold, have versions by their tags.
 func (r *Read) isNeeded() bool {
 	if model.NeedsJournal(r.db, r.schema) {
 		return true
@@ -191,15 +190,14 @@ func (r *Read) isNeeded() bool {
 	var last reflect.Type
 	return slices.ContainsFunc(r.rows, func(row reflect.Value) bool {
 		if row.Type() == last {
-			return false // as the one before
+			return false // as in the one before
 		}
 		last = row.Type()
 		return model.NeedsJournal(r.db, r.schemaOf(row))
 	})
 }
 
-// schemaOf is that of the struct's own type, which may be another than the model that the statement is about. It is nil if the
-// type has none.
+// schemaOf is the schema of the struct's own type, which may differ from the model of the statement. It is nil if the type has none.
 func (r *Read) schemaOf(row reflect.Value) *schema.Schema {
 	if r.schema != nil && row.Type() == r.schema.ModelType {
 		return r.schema
@@ -211,7 +209,7 @@ func (r *Read) schemaOf(row reflect.Value) *schema.Schema {
 	return own.Schema
 }
 
-// tableOf is that in which the rows of a schema are.
+// tableOf is the table that has the rows of a schema.
 func (r *Read) tableOf(s *schema.Schema) memory.Table {
 	if s == r.schema {
 		return r.in
@@ -219,7 +217,7 @@ func (r *Read) tableOf(s *schema.Schema) memory.Table {
 	return r.in.Beside(s)
 }
 
-// strange is what was read into something else than structs of a model with a version.
+// strange returns what was read into anything but structs of a model with a version.
 func (r *Read) strange() []reflect.Value {
 	if len(r.rows) == 0 || r.schema != nil && r.rows[0].Type() == r.schema.ModelType && isModel(r.db, r.schema, r.text) {
 		return r.others
@@ -230,11 +228,11 @@ func (r *Read) strange() []reflect.Value {
 	return slices.Concat(r.rows, r.others)
 }
 
-// KeepScan notes that Scan may read rows of a statement whose rows are open now. Rows that the caller scans one by one pass
-// no callback, so gormlock does not see them.
+// KeepScan notes that Scan may read rows of a statement whose rows are open now. If the caller scans rows one by one, GORM runs no callback, so
+// gormlock does not see them.
 func KeepScan(db *gorm.DB) {
 	stmt := db.Statement
-	defer refuseDoubledScan(db) // around the rows that tell of their end
+	defer refuseDoubledScan(db) // around the rows that report their end
 	if db.Error != nil || db.DryRun {
 		return
 	}
@@ -273,7 +271,7 @@ func readOf(stmt *gorm.Statement) *Read {
 	return r
 }
 
-// hold keeps what a query has read, because the caller may go on to read others into his slice.
+// hold keeps what a query has read, because the caller may read other rows into the same slice later.
 func (r *Read) hold(dest reflect.Value) {
 	carriers(dest, func(value reflect.Value) {
 		if value.Kind() == reflect.Struct && !scans(value) {
@@ -326,8 +324,8 @@ func (r *Read) Noted() *memory.Noted {
 	return r.noted
 }
 
-// forgetStrange makes a struct of a type without a version hold none of another model. What comes of a text that names its own table is its
-// own, whatever it is called.
+// forgetStrange removes the versions of other models from a struct whose type has no version. If the text names the type's own table, the struct
+// holds its own row, whatever its columns are called.
 func (r *Read) forgetStrange(own *schema.Schema, row reflect.Value) {
 	if !isOwnRow(r.text, own, r.models) {
 		forgetCarrier(r.db, r.models, row, r.text)

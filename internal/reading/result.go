@@ -11,13 +11,13 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// KeepResult notes that a function returns what is in dest, a pointer, and that it was made of text which the open transaction has
-// stored. A rollback makes unread what the caller can still share with it: what is behind pointers, in slices and in maps. It cannot
-// reach a struct that the caller gets by value, so such a struct of a model is unread at once, as the copies of gorm.G are. Where gormlock
-// does not see the end of the transaction, what was written or read in it was unread before it became text.
+// KeepResult notes that a function returns what is in dest, a pointer, and that it was decoded from text that the open transaction has stored. A
+// rollback makes unread what the caller then shares with it: everything behind pointers, in slices and in maps. It cannot reach a struct that the
+// caller gets by value. So such a struct of a model is unread at once, like the copies of gorm.G. If gormlock does not see the end of the
+// transaction, structs written or read in it were unread before they became text.
 func KeepResult(db *gorm.DB, dest any) {
 	j := journal.Of(db.Statement)
-	if j == nil || j.IsOver() || install.Of(db).WithoutVersions { // over: a text has committed it
+	if j == nil || j.IsOver() || install.Of(db).WithoutVersions { // IsOver: text of a committed transaction
 		return
 	}
 	found := newResult(&gorm.DB{Config: db.Config})
@@ -37,18 +37,18 @@ func KeepResult(db *gorm.DB, dest any) {
 	}
 }
 
-// result is what may carry versions in something that is returned.
+// result collects what may carry versions in a returned value.
 type result struct {
 	db     *gorm.DB
 	models map[*model.Model][]reflect.Value // structs
-	copied map[*model.Model][]reflect.Value // those of which the caller gets copies
-	forms  []reflect.Value                  // structs of no model whose version an update could take
+	copied map[*model.Model][]reflect.Value // structs of which the caller gets copies
+	forms  []reflect.Value                  // structs without a model whose version an update could use
 	named  []reflect.Value                  // maps from names to values
 	boxes  []box
 	seen   map[uintptr]bool
 }
 
-// box is an interface, or a map, that has structs or arrays in it. They cannot be set in place.
+// box is an interface or a map that holds structs or arrays. They cannot be set in place.
 type box struct {
 	place  reflect.Value
 	shared bool
@@ -58,7 +58,7 @@ func newResult(db *gorm.DB) *result {
 	return &result{db: db, models: map[*model.Model][]reflect.Value{}, copied: map[*model.Model][]reflect.Value{}, seen: map[uintptr]bool{}}
 }
 
-// look finds what is in a value. Shared says that the caller gets no copy of it.
+// look finds what is in a value. shared means that the caller gets no copy of it.
 func (r *result) look(value reflect.Value, shared bool) {
 	switch value.Kind() {
 	case reflect.Pointer:
@@ -106,7 +106,7 @@ func (r *result) lookInMap(value reflect.Value) {
 	}
 }
 
-// isBoxed reports whether what a map or an interface holds is a struct or an array itself: it can only be replaced.
+// isBoxed reports whether a map or an interface holds a struct or an array itself: then it can only be replaced.
 func isBoxed(value reflect.Value) bool {
 	for value.Kind() == reflect.Interface {
 		value = value.Elem()
@@ -121,8 +121,8 @@ func (r *result) lookInStruct(value reflect.Value, shared bool) {
 	}
 }
 
-// reached returns a field so that it can be read and set, exported or not. Generic Option and Result types keep their value in a field
-// that is not exported, and have a MarshalJSON and an UnmarshalJSON.
+// reached returns a field so that it can be read and set, exported or not. Generic Option and Result types keep their value in an unexported field,
+// and have MarshalJSON and UnmarshalJSON.
 func reached(field reflect.Value) reflect.Value {
 	if field.CanInterface() || !field.CanAddr() {
 		return field
@@ -144,7 +144,7 @@ func (r *result) add(row reflect.Value, shared bool) {
 	}
 }
 
-// mayHold reports whether there can be a version, with the name it has, in values of a type.
+// mayHold reports whether values of a type can contain a version, by the names of their fields.
 func mayHold(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Array, reflect.Map, reflect.Struct:
@@ -154,8 +154,8 @@ func mayHold(t reflect.Type) bool {
 	}
 }
 
-// modelOf is the model of a struct, nil where it has no version. Nothing is parsed but what is met already, or has tags itself: GORM
-// logs an error for what is none of its models.
+// modelOf is the model of a struct, or nil if it has no version. It only parses types that GORM has met, or that have tags themselves, because GORM
+// logs an error for types that are not models.
 func (r *result) modelOf(row reflect.Value) *model.Model {
 	for _, m := range versioned(r.db) {
 		if m.Schema.ModelType == row.Type() {
@@ -181,7 +181,7 @@ func hasTags(t reflect.Type) bool {
 	return false
 }
 
-// isFlat reports whether a struct has columns only, so that GORM can parse it.
+// isFlat reports whether a struct only has columns, so that GORM can parse it.
 func isFlat(t reflect.Type) bool {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -201,7 +201,7 @@ func isFlat(t reflect.Type) bool {
 	return true
 }
 
-// steps are what a rollback takes back, of all but the boxes.
+// steps are the steps of a rollback for everything except boxes.
 func (r *result) steps() (steps []*Read) {
 	for m, rows := range r.models {
 		step := &Read{db: r.db, schema: m.Schema, rows: rows}
@@ -220,7 +220,7 @@ func unread(m *model.Model, rows []reflect.Value) {
 	}
 }
 
-// forget makes unread what is in a box.
+// forget makes the content of a box unread.
 func (b box) forget(db *gorm.DB) {
 	b.replace(func(entry reflect.Value) {
 		within := newResult(&gorm.DB{Config: db.Config})
@@ -234,10 +234,10 @@ func (b box) forget(db *gorm.DB) {
 	})
 }
 
-// replace replaces the structs and arrays in a box by copies, which change may set.
+// replace replaces the structs and arrays in a box by copies that change can set.
 func (b box) replace(change func(entry reflect.Value)) {
 	if b.place.Kind() == reflect.Interface {
-		if isBoxed(b.place) { // still
+		if isBoxed(b.place) { // it may hold something else by now
 			b.place.Set(changed(b.place.Elem(), change))
 		}
 		return
@@ -249,7 +249,7 @@ func (b box) replace(change func(entry reflect.Value)) {
 	}
 }
 
-// changed returns a copy of a value, after change has set what it wants there.
+// changed returns a copy of a value that change has set.
 func changed(value reflect.Value, change func(entry reflect.Value)) reflect.Value {
 	for value.Kind() == reflect.Interface {
 		value = value.Elem()

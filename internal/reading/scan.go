@@ -11,8 +11,9 @@ import (
 	"github.com/gormlock/gormlock/internal/sqltx"
 )
 
-// keepScanned keeps what is read from the rows of a statement, which are open now. Scan puts its destination into the statement after the first
-// row and closes the rows when it has filled it. After that the statement may go on to other destinations. The step is what keeps it.
+// keepScanned notes what is read from the rows of a statement, which are open now. Scan puts its destination into the statement after the first
+// row, and closes the rows when it has filled the destination. After that the statement may be used for other destinations. step notes what Scan
+// has filled.
 func (r *Read) keepScanned(db *gorm.DB, step scanner) {
 	stmt := db.Statement
 	rows, are := stmt.Dest.(*sql.Rows)
@@ -38,14 +39,14 @@ func (r *Read) keepScanned(db *gorm.DB, step scanner) {
 	stmt.Dest = told
 }
 
-// scanner is a step about what Scan reads.
+// scanner is a step for what Scan reads.
 type scanner interface {
 	journal.Step
-	// scannedInto is told what Scan has filled. It reports false if there is nothing in it to keep.
+	// scannedInto notes what Scan has filled. It reports false if there is nothing to note.
 	scannedInto(dest reflect.Value) bool
 }
 
-// holdScanned holds what the statement's rows were scanned into. If there were none, it has no destination.
+// holdScanned holds what the statement's rows were scanned into. If there were no rows, there is no destination.
 func (r *Read) holdScanned(stmt *gorm.Statement) (has bool) {
 	if _, unscanned := stmt.Dest.(*sql.Rows); unscanned {
 		return false
@@ -59,8 +60,8 @@ func (r *Read) holdScanned(stmt *gorm.Statement) (has bool) {
 	return true
 }
 
-// scanned holds the struct that ScanRows has filled last. The statement may have had other destinations since: what is no struct may be
-// somebody else's. It reports false as long as there is none.
+// scanned holds the struct that ScanRows has filled last. The statement may have had other destinations since, so anything but a struct may belong
+// to somebody else. It reports false while there is no struct.
 func (r *Read) scanned() bool {
 	if r.later == nil {
 		return true

@@ -18,11 +18,11 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// A view, a function and a cursor give rows of tables that the text does not name, so a form or a map may have the version of any
-// model from them. Which column comes from where only the server knows: so whatever the text names counts, unless all columns are
-// written to be of one table.
+// A view, a function and a cursor return rows of tables that the text does not name. So a form or a map may get the version of any model from them.
+// Only the server knows where each column comes from. So every table that the text names counts, unless each column has the name of one table
+// before it.
 
-// versioned are the models with a version that the plugin has met.
+// versioned are the models with a version that the plugin has seen.
 func versioned(db *gorm.DB) (all []*model.Model) {
 	install.Of(db).Models.Range(func(_, known any) bool {
 		if m := known.(*model.Model); m.Column != nil { //nolint:forcetypeassert // as it is stored
@@ -33,8 +33,8 @@ func versioned(db *gorm.DB) (all []*model.Model) {
 	return all
 }
 
-// mayBeOf are those of the models whose versions a text may have read into columns of these names; nil are all columns. The server is
-// asked what the names of the text stand for, if ask allows it: it is not allowed while rows of the query are open.
+// mayBeOf are those of the models whose versions a text may have read into columns with these names; nil means all columns. The server is asked
+// what the names in the text stand for, if ask allows it. It is not allowed while rows of the query are open.
 func mayBeOf(stmt *gorm.Statement, models []*model.Model, columns map[string]bool, ask bool) []*model.Model {
 	var wanted func(string) bool
 	if columns != nil {
@@ -55,14 +55,14 @@ func mayBeOf(stmt *gorm.Statement, models []*model.Model, columns map[string]boo
 	return append(of, namedIn(tables, models)...)
 }
 
-// covers reports whether each of all has its version in a column that one of the models has it in.
+// covers reports whether each model of all has its version in a column of the same name as one of models.
 func covers(models, all []*model.Model) bool {
 	return !slices.ContainsFunc(all, func(m *model.Model) bool {
 		return !slices.ContainsFunc(models, func(n *model.Model) bool { return n.Column.Field.DBName == m.Column.Field.DBName })
 	})
 }
 
-// namedIn are those of the models whose tables have one of the names, whatever their schemas are.
+// namedIn are those of the models whose table has one of the names, in any schema.
 func namedIn(names []string, models []*model.Model) (named []*model.Model) {
 	for _, m := range models {
 		table := tableOf(m)
@@ -76,7 +76,7 @@ func namedIn(names []string, models []*model.Model) (named []*model.Model) {
 // tableOf is the name of a model's table, without its schema.
 func tableOf(m *model.Model) string { return m.Table[strings.LastIndexByte(m.Table, '.')+1:] }
 
-// AskForScan asks the server what Scan will need to know of the names in a query.
+// AskForScan asks the server about the names in a query, before Scan needs the answers.
 func AskForScan(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || db.DryRun || install.Of(db) == nil || !inScan(db) {
@@ -93,7 +93,7 @@ func AskForScan(db *gorm.DB) {
 		askFor(stmt, models)
 		return
 	}
-	text := &strings.Builder{} // it is not built yet, and will have this much of it
+	text := &strings.Builder{} // the text is not built yet, but will contain this
 	text.WriteString("SELECT ")
 	if list, is := stmt.Clauses["SELECT"].Expression.(clause.Expr); is {
 		text.WriteString(list.SQL)
@@ -113,13 +113,13 @@ func AskForScan(db *gorm.DB) {
 	askFor(likely, models)
 }
 
-// askFor asks what Scan may need, whatever it reads the columns to.
+// askFor asks what Scan may need, whatever its destination is.
 func askFor(stmt *gorm.Statement, models []*model.Model) {
 	mayBeOf(stmt, models, versionNames(models), true)
 	mayBeOf(stmt, models, nil, true)
 }
 
-// versionNames are what versions of the models may be called, in small letters.
+// versionNames are the names that versions of the models can have, in small letters.
 func versionNames(models []*model.Model) map[string]bool {
 	all := map[string]bool{}
 	for _, m := range models {
@@ -128,9 +128,9 @@ func versionNames(models []*model.Model) map[string]bool {
 	return all
 }
 
-// asksTables is of names: for each that a table, a view or a function has, the tables whose rows it gives, itself among them: those that a
-// view reads or a rule names, the parts of a table and its parents. They are NULL where a function gives rows, or a table elsewhere. A
-// name with a dot before it may be in any schema. No error is raised, whatever the names are.
+// asksTables asks about names. For each name of a table, a view or a function it returns the tables whose rows that name gives: itself, the tables
+// that a view reads or a rule names, the parts of a table and its parents. They are NULL if a function or a foreign table gives rows. A name with a
+// dot before it can be in any schema. No name causes an error.
 const asksTables = `WITH RECURSIVE named AS (SELECT name, ltrim(name, '.') AS bare, left(name, 1) = '.' AS behind FROM unnest($1::text::text[]) name),
 read AS (
  SELECT named.name, c.oid FROM named JOIN pg_catalog.pg_class c ON c.relname = named.bare AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
@@ -148,13 +148,13 @@ UNION ALL SELECT named.name, NULL FROM named JOIN pg_catalog.pg_proc p ON p.pron
 WHERE (named.behind OR pg_catalog.pg_function_is_visible(p.oid)) AND
  (p.pronamespace <> 'pg_catalog'::regnamespace OR named.bare LIKE '%\_to\_xml%' OR named.bare IN ('ts_stat', 'ts_rewrite'))`
 
-// origin is what the server says of a name.
+// origin is what the server says about a name.
 type origin struct {
 	tables []string
 	known  bool
 }
 
-// tablesBehind answers asksTables, if that is known of all the names.
+// tablesBehind returns the answer to asksTables, if it is known for all names.
 func tablesBehind(stmt *gorm.Statement, names []string, ask bool) (tables []string, known bool) {
 	var unasked []string
 	for _, name := range names {
@@ -213,7 +213,7 @@ func askTables(stmt *gorm.Statement, names []string) (map[string]*origin, error)
 	defer func() { _ = rows.Close() }()
 	answers := map[string]*origin{}
 	for _, name := range names {
-		answers[name] = &origin{known: true} // a name of none of these
+		answers[name] = &origin{known: true} // the name of neither a table, a view nor a function
 	}
 	for rows.Next() {
 		var of string
@@ -230,13 +230,13 @@ func askTables(stmt *gorm.Statement, names []string) (map[string]*origin, error)
 	return answers, rows.Err()
 }
 
-// carriedBy are those of the models whose version is in what was read, if it is not one of their own structs.
+// carriedBy are those of the models whose version is in what was read, outside of their own structs.
 func carriedBy(db *gorm.DB, models []*model.Model, read []reflect.Value, text string) (carried []*model.Model) {
 	for _, m := range models {
 		var last reflect.Type
 		if slices.ContainsFunc(read, func(value reflect.Value) bool {
 			if value.Kind() == reflect.Struct && value.Type() == last {
-				return false // as the one before
+				return false // as in the one before
 			}
 			last = value.Type()
 			return carries(db, m, value, text)
@@ -261,12 +261,12 @@ func carries(db *gorm.DB, m *model.Model, value reflect.Value, text string) bool
 	}
 }
 
-// columnsOf are the names under which the versions of these models came into what was read.
+// columnsOf are the column names from which the versions of these models came.
 func columnsOf(db *gorm.DB, models []*model.Model, read []reflect.Value) map[string]bool {
 	all := versionNames(models)
 	for _, value := range read {
 		if value.Kind() != reflect.Struct && value.Kind() != reflect.Map {
-			return nil // a place of one column, whatever it is called
+			return nil // a place of one column, whatever that is called
 		}
 		for _, m := range models {
 			if value.Kind() == reflect.Struct && value.Type() != m.Schema.ModelType && !scans(value) {
@@ -276,7 +276,7 @@ func columnsOf(db *gorm.DB, models []*model.Model, read []reflect.Value) map[str
 			}
 		}
 		if value.Kind() == reflect.Struct {
-			break // as the others
+			break // as in the others
 		}
 	}
 	return all

@@ -16,8 +16,8 @@ func (r *Read) Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
 	whereabouts.Regroup(undone, all, lost)
 }
 
-// Lingers implements journal.Lingering: a rollback to a savepoint leaves what was written before that, and the program may have moved there what was
-// read since.
+// Lingers implements journal.Lingering: after a rollback to a savepoint, earlier writes stay, and the program may have moved structs that were read
+// since then into their places.
 func (r *Read) Lingers() {}
 
 // Stray implements journal.Straying, as does Loosen.
@@ -31,7 +31,7 @@ func (r *Read) Stray(all *journal.Astray) {
 	}
 }
 
-// Loosen lets go of them.
+// Loosen lets go of the structs.
 func (r *Read) Loosen() {
 	for _, row := range slices.Backward(r.rows) {
 		memory.LoosenRead(row)
@@ -50,8 +50,8 @@ func (r *Read) EachRow(visit func(*model.Model, memory.Table, reflect.Value)) {
 	}
 }
 
-// Seek implements whereabouts.Reader. Before Scan was done nobody could note what it reads, so whatever stands where another struct was may
-// come of it.
+// Seek implements whereabouts.Reader. Before Scan had ended, nobody could note what it reads. So any struct that is now in the place of another one
+// may come from Scan.
 func (r *Read) Seek(places *memory.Places) {
 	for i := 0; i < len(r.rows) && memory.HasStrays(); i++ {
 		memory.ForgetStray(r.rows[i])

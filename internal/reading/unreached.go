@@ -15,16 +15,15 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// unreached is a query whose rows no rollback reaches, in a transaction that may have written some of them: gormlock does not see how
-// the transaction ends, or GORM copies the row to the caller. What was read counts as not read at once.
+// unreached is a query whose rows no rollback reaches, in a transaction that may have written some of them: gormlock does not see how the
+// transaction ends, or GORM copies the row to the caller. Its result counts as not read at once.
 type unreached struct {
 	stmt   *gorm.Statement
-	copied bool // gormlock sees the end, and reaches what the copy has pointers to
+	copied bool // gormlock sees the end, and reaches what the copy points to
 	wrote  func() bool
 }
 
-// loseUnreached makes what the query has read count as not read, if no rollback reaches it. A query that failed may have read
-// some rows.
+// loseUnreached makes the result of a query count as not read, if no rollback reaches it. A query that failed may have read some rows.
 func loseUnreached(db *gorm.DB, dest reflect.Value) {
 	stmt := db.Statement
 	_, asked := stmt.Clauses[ownUnread]
@@ -34,7 +33,7 @@ func loseUnreached(db *gorm.DB, dest reflect.Value) {
 	}
 	j := journal.Of(stmt)
 	if j == nil && !statement.IsPostgres(db) || j != nil && (j.Written() == 0 || !statement.InCopyingRead()) {
-		return // only PostgreSQL tells of a transaction that is not seen what it has written
+		return // only PostgreSQL says what a transaction has written whose statements gormlock did not see
 	}
 	u := unreached{stmt: stmt, copied: j != nil, wrote: func() bool { return true }}
 	if j == nil {
@@ -47,9 +46,9 @@ func loseUnreached(db *gorm.DB, dest reflect.Value) {
 	u.loseAlong(dest)
 }
 
-// loseOwn loses the structs of the statement's model, if the server could not say which rows the transaction itself wrote.
+// loseOwn makes the structs of the statement's model unread, if the server could not say which rows the transaction itself wrote.
 func (u *unreached) loseOwn(dest reflect.Value) {
-	_, locks := u.stmt.Clauses["FOR"] // which counts as a write
+	_, locks := u.stmt.Clauses["FOR"] // a lock counts as a write
 	if locks && !u.copied || !u.isOfVersioned() || !readsStructs(u.stmt) || !u.wrote() {
 		return
 	}
@@ -66,7 +65,7 @@ func (u *unreached) isOfVersioned() bool {
 	return u.stmt.Schema != nil && model.OfSchema(u.stmt.DB, u.stmt.Schema).Column != nil
 }
 
-// loseForms loses versions in what is something else than structs of the statement's model.
+// loseForms makes versions unread in anything but structs of the statement's model.
 func (u *unreached) loseForms(dest reflect.Value) {
 	var forms []reflect.Value
 	carriers(dest, func(value reflect.Value) {
@@ -90,8 +89,8 @@ func (u *unreached) loseForms(dest reflect.Value) {
 	}
 }
 
-// loseAlong loses what the query read along with its rows: structs that it joined, and versions by tags of the rows' own. What it
-// preloads is read by queries of its own.
+// loseAlong makes unread what the query read along with its rows: joined structs, and versions of the rows' own tags. Preloaded structs are read by
+// other queries.
 func (u *unreached) loseAlong(dest reflect.Value) {
 	r := readOf(u.stmt)
 	along := versionedWalk{read: r, visit: func(m *model.Model, _ memory.Table, row reflect.Value) { m.Column.Write(row, m.Column.Unread()) }}
@@ -120,7 +119,7 @@ func (u *unreached) loseAlong(dest reflect.Value) {
 	})
 }
 
-// writtenBefore marks, among the clauses of a query that takes locks, whether the transaction had written or locked a row before.
+// writtenBefore marks a query that takes locks. It says whether the transaction had written or locked a row before it.
 type writtenBefore bool
 
 // Build writes nothing.
@@ -128,32 +127,32 @@ func (writtenBefore) Build(clause.Builder) {}
 
 const writtenClause = "gormlock:written_before"
 
-// noteWritten asks before a query that joins and takes locks, which count as writes, whether the transaction has written.
+// noteWritten asks, before a query with joins and locks, whether the transaction has written, because the locks themselves count as writes.
 func noteWritten(stmt *gorm.Statement) {
 	if _, locks := stmt.Clauses["FOR"]; locks && len(stmt.Joins) > 0 && journal.Of(stmt) == nil {
 		stmt.Clauses[writtenClause] = clause.Clause{Expression: writtenBefore(hasWritten(stmt))}
 	}
 }
 
-// onceWritten returns a function that asks whether the transaction has written, once.
+// onceWritten returns a function that reports whether the transaction has written, and asks at most once.
 func onceWritten(stmt *gorm.Statement) func() bool {
 	noted, is := stmt.Clauses[writtenClause].Expression.(writtenBefore)
 	delete(stmt.Clauses, writtenClause)
 	return sync.OnceValue(func() bool { return is && bool(noted) || !is && hasWritten(stmt) })
 }
 
-// hasWritten reports whether the transaction has written or locked a row. It is asked of a transaction that nobody sees.
+// hasWritten reports whether the transaction has written or locked a row. It is for transactions whose statements gormlock does not see.
 func hasWritten(stmt *gorm.Statement) bool {
-	written := true // also if the answer does not come
+	written := true // even if there is no answer
 	if err := stmt.ConnPool.QueryRowContext(stmt.Context, "SELECT pg_current_xact_id_if_assigned() IS NOT NULL").Scan(&written); err != nil {
 		return true
 	}
 	return written
 }
 
-// loseAll makes a struct, and what was joined to it, count as not read.
+// loseAll makes a struct, and the structs joined to it, count as not read.
 func loseAll(db *gorm.DB, s *schema.Schema, row reflect.Value) {
-	if !row.IsValid() { // an embedded pointer on the way is nil
+	if !row.IsValid() { // an embedded pointer on the way to it is nil
 		return
 	}
 	if m := model.OfSchema(db, s); m.Column != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// A result that was text for a while may have lost columns: JSON leaves fields out, and types hide what they hold. Its structs have the
-// versions of their rows all the same, so a Save would empty those columns.
+// A result that was stored as text may have lost columns: JSON leaves out fields, and types hide values. Its structs still have the versions of
+// their rows, so a Save would empty those columns.
 
-// Unlike are the models of which structs in what got points to do not hold the columns that they hold in made, of which it is a copy.
+// Unlike returns the models of structs in got, a pointer, that do not hold the same columns as in made. got is a copy of made.
 func Unlike(db *gorm.DB, made, got any) map[*model.Model]bool {
 	found := unlike{result: newResult(&gorm.DB{Config: db.Config}), models: map[*model.Model]bool{}}
 	if !install.Of(db).WithoutVersions {
@@ -46,7 +46,7 @@ func LoseResult(db *gorm.DB, dest any, isLost func(*model.Model) bool) (lost boo
 	return lost
 }
 
-// unlike looks at a value and a copy of it.
+// unlike compares a value with a copy of it.
 type unlike struct {
 	*result
 	models map[*model.Model]bool
@@ -87,7 +87,7 @@ func (u *unlike) walk(made, got reflect.Value) {
 	}
 }
 
-// inPlace is a value, or a copy of it in a place of its own, so that all its fields can be reached.
+// inPlace returns a value, or an addressable copy of it, so that all its fields can be reached.
 func inPlace(value reflect.Value) reflect.Value {
 	if value.Kind() == reflect.Invalid || value.CanAddr() {
 		return value
@@ -95,7 +95,7 @@ func inPlace(value reflect.Value) reflect.Value {
 	return statement.CopyOf(value)
 }
 
-// haveSameColumns reports whether two structs hold the same in all columns that a Save writes.
+// haveSameColumns reports whether two structs hold the same values in all columns that a Save writes.
 func haveSameColumns(m *model.Model, a, b reflect.Value) bool {
 	for _, field := range m.Schema.FieldsByDBName {
 		if field.Updatable && field != m.Column.Field && !SameIn(field, a, b) {
@@ -105,7 +105,7 @@ func haveSameColumns(m *model.Model, a, b reflect.Value) bool {
 	return true
 }
 
-// SameIn reports whether a column would be stored alike. JSON is the same in other words.
+// SameIn reports whether a column would be stored alike. JSON may be written differently.
 func SameIn(field *schema.Field, a, b reflect.Value) bool {
 	x, y := statement.Place(field, a), statement.Place(field, b)
 	if !x.IsValid() || !y.IsValid() {
@@ -126,7 +126,7 @@ func SameIn(field *schema.Field, a, b reflect.Value) bool {
 
 var marshaler = reflect.TypeFor[json.Marshaler]()
 
-// asJSON is what a JSON text says, and any other value itself.
+// asJSON returns the content of a JSON text, and any other value as it is.
 func asJSON(value any) any {
 	text := reflect.ValueOf(value)
 	switch {
@@ -144,7 +144,7 @@ func asJSON(value any) any {
 	return says
 }
 
-// sentAs is a value as a driver gets it, a time without its zone.
+// sentAs returns a value as a driver gets it, and a time without its zone.
 func sentAs(value any) any {
 	if sent, err := statement.Sent(value); err == nil {
 		value = sent

@@ -47,7 +47,7 @@ func Row(tx *gorm.DB, row any, lock rowlock.Lock) error {
 		statement.OwnPath(m.Column.Field, value.Elem())
 	}
 	journal.AtWork(query)
-	defer journal.Leave(query) // what the server has taken back is taken back when the struct is as it was given
+	defer journal.Leave(query) // what the server has undone is undone in memory after the struct was restored
 	given := holdRow(r.schema, value.Elem())
 	read, err := r.read(query, value, lock)
 	if err != nil || read.DryRun {
@@ -59,8 +59,8 @@ func Row(tx *gorm.DB, row any, lock rowlock.Lock) error {
 	return nil
 }
 
-// Into reads the row of the key that a struct holds into it, for the call of this name, and locks it unless lock is the zero
-// Lock. The struct holds nothing else.
+// Into reads a row into a struct that holds nothing but the row's key, for the call of this name. It locks the row unless lock is the
+// zero Lock.
 func Into(call string, tx *gorm.DB, row reflect.Value, lock rowlock.Lock) (*gorm.DB, error) {
 	query, r, err := rowOf(call, tx, row)
 	if err != nil {
@@ -69,7 +69,7 @@ func Into(call string, tx *gorm.DB, row reflect.Value, lock rowlock.Lock) (*gorm
 	return r.read(query, row, lock)
 }
 
-// rowOf is the row that a struct holds the key of, and a query of its model.
+// rowOf is the row with the struct's key, and a query of its model.
 func rowOf(call string, tx *gorm.DB, row reflect.Value) (*gorm.DB, rowToLock, error) {
 	query, s, err := queryOfRows(call, tx, row.Interface())
 	if err != nil {
@@ -90,7 +90,7 @@ func mustLock(call string, lock rowlock.Lock) error {
 	return lock.Err
 }
 
-// queryOfRows is a query of the model of rows, with all that tx asks for besides. It can be executed once.
+// queryOfRows is a query of the model of rows, with everything that tx carries. It can be executed once.
 func queryOfRows(call string, tx *gorm.DB, rows any) (*gorm.DB, *schema.Schema, error) {
 	query := statement.Beside(tx)
 	parsed := &gorm.Statement{DB: tx}
@@ -103,7 +103,7 @@ func queryOfRows(call string, tx *gorm.DB, rows any) (*gorm.DB, *schema.Schema, 
 	return query.Model(rows), parsed.Schema, nil
 }
 
-// wholeRows is a scope that refuses what does not go with reading rows again.
+// wholeRows is a scope that refuses what is incompatible with reading whole rows again.
 func wholeRows(call string, s *schema.Schema) func(*gorm.DB) *gorm.DB {
 	return statement.LastScope(func(db *gorm.DB) { mustBeWhole(call, s, db) })
 }
@@ -120,7 +120,7 @@ func mustBeWhole(call string, s *schema.Schema, db *gorm.DB) {
 	}
 }
 
-// selectsAll reports whether the query selects all columns, as it does where GORM has put them down in an earlier run.
+// selectsAll reports whether the query selects all columns. They may be listed, because GORM lists them when the statement has run before.
 func selectsAll(stmt *gorm.Statement, s *schema.Schema) bool {
 	selected, given := stmt.Clauses["SELECT"]
 	columns, plain := selected.Expression.(clause.Select)
@@ -151,11 +151,11 @@ func selectsAll(stmt *gorm.Statement, s *schema.Schema) bool {
 	return true
 }
 
-// heldRow is what a struct held in the fields that a read may change.
+// heldRow is the old content of the fields of a struct that a read may change.
 type heldRow struct{ places, values []reflect.Value }
 
-// holdRow empties the columns of a struct, for GORM leaves alone what it reads NULL for, and keeps what they held, and its
-// associations. What a query computes stays: it is in no table.
+// holdRow empties the columns of a struct, because GORM leaves a field as it is if it reads NULL for it. It keeps the old values and the
+// associations. Fields that only some queries compute stay, because they are in no table.
 func holdRow(s *schema.Schema, row reflect.Value) *heldRow {
 	own := statement.OwnRelations(s)
 	most := len(s.FieldsByDBName) + len(own)
@@ -171,7 +171,7 @@ func holdRow(s *schema.Schema, row reflect.Value) *heldRow {
 	return h
 }
 
-// hold keeps what a field holds, or that an embedded struct on the way to it is nil.
+// hold keeps the value of a field, or the nil pointer of an embedded struct on the way to it.
 func (h *heldRow) hold(field *schema.Field, row reflect.Value) reflect.Value {
 	place := statement.Place(field, row)
 	kept := place
@@ -194,18 +194,18 @@ func (h *heldRow) putBack() {
 
 // rowToLock is a row by its primary key.
 type rowToLock struct {
-	call   string // who asks
+	call   string // the name of the caller's function
 	schema *schema.Schema
-	table  string // as the query calls it
+	table  string // its name in the query
 	key    []any
 }
 
 // read locks the row and reads it into the struct that row points to.
 func (r rowToLock) read(query *gorm.DB, row reflect.Value, lock rowlock.Lock) (*gorm.DB, error) {
 	tries := lock.Try && !lock.Preloaded
-	if tries { // the row is skipped if it is locked: unlike NOWAIT that aborts nothing, so that it needs no savepoint
+	if tries { // SKIP LOCKED skips a locked row: unlike NOWAIT it does not abort the transaction, so it needs no savepoint
 		lock.Try, lock.Skip, lock.Began = false, true, install.Of(query).Began()
-		query = query.Session(&gorm.Session{}) // skipped makes others of it
+		query = query.Session(&gorm.Session{}) // skipped makes further queries from it
 	}
 	read := query.Scopes(statement.LastScope(func(db *gorm.DB) {
 		mustBeWhole(r.call, r.schema, db)
@@ -213,7 +213,7 @@ func (r rowToLock) read(query *gorm.DB, row reflect.Value, lock rowlock.Lock) (*
 		r.forgetJoined(db.Statement, row.Elem())
 		statement.Reload(db.Statement)
 		held := lock
-		if tries && xact.On(db.Statement) != nil { // a savepoint frees the advisory lock too
+		if tries && xact.On(db.Statement) != nil { // with Try there is a savepoint, which frees the advisory lock too
 			held.Try, held.Skip = true, false
 		}
 		if held.Strength != 0 {
@@ -232,7 +232,7 @@ func (r rowToLock) read(query *gorm.DB, row reflect.Value, lock rowlock.Lock) (*
 	return read, r.mustBe(read, row.Elem())
 }
 
-// forgetJoined empties the associations that the query joins: where there is none any more, GORM leaves them alone too.
+// forgetJoined empties the associations that the query joins, because GORM leaves an association as it is if there is no row for it.
 func (r rowToLock) forgetJoined(stmt *gorm.Statement, row reflect.Value) {
 	for _, name := range joined(stmt) {
 		if relation := r.schema.Relationships.Relations[name]; relation != nil {
@@ -243,9 +243,9 @@ func (r rowToLock) forgetJoined(stmt *gorm.Statement, row reflect.Value) {
 	}
 }
 
-// skipped asks whether a row that was not read is there, and locked then.
+// skipped asks whether a row that was not read exists. If it does, it is locked by somebody else.
 func (r rowToLock) skipped(query *gorm.DB, lock rowlock.Lock, notFound error) error {
-	var there []map[string]any // whatever joins add
+	var there []map[string]any // maps, because joins add columns
 	asked := "1"
 	if statement.IsPostgres(query) {
 		asked = fmt.Sprintf("coalesce(row_security_active(to_regclass('%s')), false) AS %s", strings.ReplaceAll(query.Statement.Quote(r.table), "'", "''"), policies)
@@ -265,11 +265,11 @@ func (r rowToLock) skipped(query *gorm.DB, lock rowlock.Lock, notFound error) er
 	return refused
 }
 
-// policies is the column that says whether the table has policies of row-level security for the user.
+// policies is a column that says whether row-level security policies of the table apply to the user.
 const policies = "gormlock_policies"
 
-// hiddenByPolicy reports whether a policy, and nobody's lock, keeps a row from being locked that can be read. A lock without
-// SKIP LOCKED tells, under a savepoint: it fails only where somebody holds the row.
+// hiddenByPolicy reports whether a policy, and not somebody's lock, keeps a readable row from being locked. It tries NOWAIT under a
+// savepoint: that fails only if somebody holds the row.
 func (r rowToLock) hiddenByPolicy(query *gorm.DB, lock rowlock.Lock) bool {
 	lock.Try, lock.Skip = true, false
 	var there []map[string]any
@@ -281,8 +281,8 @@ func (r rowToLock) hiddenByPolicy(query *gorm.DB, lock rowlock.Lock) bool {
 	return err == nil && len(there) == 0
 }
 
-// mustBe fails where what another plugin did to the conditions has let another row through. The server may write the
-// key in another way than the caller: then it is asked which row that is.
+// mustBe fails if the query found another row, because another plugin has changed the conditions. The server may write the
+// key differently from the caller: then it is asked how it writes the caller's key.
 func (r rowToLock) mustBe(read *gorm.DB, row reflect.Value) error {
 	got, _ := statement.KeyOf(read.Statement, r.schema, row)
 	if isEqual(got, r.key) || spelling(got) == spelling(r.key) {
@@ -295,7 +295,7 @@ func (r rowToLock) mustBe(read *gorm.DB, row reflect.Value) error {
 	return err
 }
 
-// isKey is the condition that a row is this one.
+// isKey is the condition that a row has this key.
 func (r rowToLock) isKey() []clause.Expression {
 	where := make([]clause.Expression, len(r.key))
 	for i, field := range r.schema.PrimaryFields {
@@ -304,7 +304,7 @@ func (r rowToLock) isKey() []clause.Expression {
 	return where
 }
 
-// String is the row for people: accounts id=7.
+// String names the row for people: accounts id=7.
 func (r rowToLock) String() string {
 	key := map[string]any{}
 	for i, field := range r.schema.PrimaryFields {
@@ -315,7 +315,7 @@ func (r rowToLock) String() string {
 	return fault.Row(r.table, r.schema.PrimaryFieldDBNames, key)
 }
 
-// name says in err which row it is about.
+// name adds the name of the row to err.
 func (r rowToLock) name(err error) error {
 	var lock *rowlock.RefusedError
 	switch {
@@ -330,7 +330,7 @@ func (r rowToLock) name(err error) error {
 	}
 }
 
-// joined are the associations that a query reads along.
+// joined are the associations that a query joins.
 func joined(stmt *gorm.Statement) []string {
 	var names []string
 	for _, join := range stmt.Joins {

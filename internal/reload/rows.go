@@ -23,7 +23,7 @@ import (
 	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
-// Rows locks the rows of a slice of loaded structs, by the order of their keys, and reads them again.
+// Rows locks the rows of a slice of loaded structs, in the order of their keys, and reads them again.
 func Rows(tx *gorm.DB, rows any, lock rowlock.Lock) error {
 	if err := install.Usable(tx); err != nil {
 		return err
@@ -42,7 +42,7 @@ func Rows(tx *gorm.DB, rows any, lock rowlock.Lock) error {
 	slice := pointer.Elem()
 	statement.EachStruct(slice, func(row reflect.Value) { memory.Recover(model.OfSchema(query, s), row) })
 	keys, err := keysOf(query, s, slice)
-	asks := statement.HasScopes(query.Statement) || len(query.Statement.Clauses) > 0 // perhaps for a lock, which is taken without rows too
+	asks := statement.HasScopes(query.Statement) || len(query.Statement.Clauses) > 0 // perhaps for an advisory lock, which is taken even without rows
 	if err != nil || len(keys) == 0 && !asks {
 		return err
 	}
@@ -88,7 +88,7 @@ func isOneOf(s *schema.Schema, keys [][]any) clause.Expression {
 	return guard.KeyIn(s, keys)
 }
 
-// mustFit refuses keys that no statement can name.
+// mustFit refuses more keys than one statement can name.
 func mustFit(tx *gorm.DB, keys [][]any) error {
 	const most = 65_535 // parameters of a statement
 	if guard.FitIn(tx, keys) || len(keys)*len(keys[0]) <= most {
@@ -97,7 +97,7 @@ func mustFit(tx *gorm.DB, keys [][]any) error {
 	return fmt.Errorf("%w: LockRows of %d rows: a statement has at most %d values: sort the slice by its key, and lock its parts one after the other", fault.ErrOption, len(keys), most)
 }
 
-// orderByKey is the order of the locks. It takes the place of any other.
+// orderByKey is the order of the locks. It replaces any other order.
 func orderByKey(s *schema.Schema) clause.OrderBy {
 	var order clause.OrderBy
 	for i, field := range s.PrimaryFields {
@@ -106,7 +106,7 @@ func orderByKey(s *schema.Schema) clause.OrderBy {
 	return order
 }
 
-// replaceRows puts the rows that were found into the places of those that were given, all or none.
+// replaceRows replaces the given rows by the rows that were found, all or none.
 func replaceRows(read *gorm.DB, slice reflect.Value, keys [][]any, found reflect.Value) error {
 	rows, err := rowsByKey(read, keys, found)
 	if err != nil {
@@ -118,7 +118,7 @@ func replaceRows(read *gorm.DB, slice reflect.Value, keys [][]any, found reflect
 	return nil
 }
 
-// rowsByKey are the rows that were found, by the keys as the caller writes them.
+// rowsByKey are the rows that were found, by the keys as the caller spells them.
 func rowsByKey(read *gorm.DB, keys [][]any, found reflect.Value) (map[string]reflect.Value, error) {
 	s, table := read.Statement.Schema, statement.TableName(read.Statement)
 	keysFound := make([][]any, found.Len())
@@ -149,7 +149,7 @@ func rowsByKey(read *gorm.DB, keys [][]any, found reflect.Value) (map[string]ref
 		return nil, fmt.Errorf("gormlock: lock %s: %w", strings.Join(missing, "; "), gorm.ErrRecordNotFound)
 	}
 	for name, row := range stored {
-		if !asked[name] { // what another plugin did to the conditions has let it through
+		if !asked[name] { // another plugin has changed the conditions
 			key, _ := statement.KeyOf(read.Statement, s, row)
 			return nil, fmt.Errorf("gormlock: LockRows: the query found %s, which was not asked for", rowToLock{schema: s, table: table, key: key})
 		}
@@ -157,8 +157,8 @@ func rowsByKey(read *gorm.DB, keys [][]any, found reflect.Value) (map[string]ref
 	return given, nil
 }
 
-// storedNames are the names of keys by which their rows are among those stored. The server is asked, once, how it writes
-// those that no row has the name of.
+// storedNames are the names under which the rows of these keys are in stored. If no row has a key's name, the server is asked how it
+// writes that key, once for all such keys.
 func storedNames(read *gorm.DB, keys [][]any, stored map[string]reflect.Value, nameOf func([]any) string) ([]string, error) {
 	names := make([]string, len(keys))
 	var places []int

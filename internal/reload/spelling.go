@@ -7,7 +7,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// spelling is the name of a key that tells times of other zones apart: a timestamp without one is what the clock shows.
+// spelling is the name of a key that includes the zones of its times: a timestamp without a zone is what the clock shows.
 func spelling(key []any) string {
 	name := statement.KeyName(key)
 	for _, part := range key {
@@ -19,7 +19,7 @@ func spelling(key []any) string {
 	return name
 }
 
-// isEqual reports whether two keys are surely equal: it compares numbers and texts.
+// isEqual reports whether two keys are certainly equal. It only compares numbers and texts.
 func isEqual(a, b []any) bool {
 	if len(a) != len(b) {
 		return false
@@ -37,10 +37,10 @@ func isEqual(a, b []any) bool {
 	return true
 }
 
-// namesForKeys is how the keys that were given and those that were found are compared. A column of times is one of moments
-// (timestamptz) or one of what clocks show (timestamp), and the model does not tell which for sure. Where every row was
-// found, the keys are one to one in the way that is the column's; where one was not, there are fewer of them. So if they
-// are one to one in only one of the ways, it is that. Where they are in both or none, the server is asked: storedNames.
+// namesForKeys returns the function that names keys, so that given and found keys can be compared. A time column holds instants
+// (timestamptz) or what clocks show (timestamp), and the model does not always say which. If every row was found, the given and the
+// found keys match one to one when they are compared in the column's way. So if they match one to one in exactly one of the two ways,
+// that is the column's way. If they match in both or in none, the server is asked: storedNames.
 func namesForKeys(given, found [][]any) func(key []any) string {
 	given = differentKeys(given)
 	for _, key := range given {
@@ -58,7 +58,7 @@ func namesForKeys(given, found [][]any) func(key []any) string {
 	return spelling
 }
 
-// differentKeys are the keys, each spelling of one once.
+// differentKeys are the keys without repeated spellings.
 func differentKeys(keys [][]any) [][]any {
 	named := make(map[string]bool, len(keys))
 	var different [][]any
@@ -71,7 +71,7 @@ func differentKeys(keys [][]any) [][]any {
 	return different
 }
 
-// oneToOne reports whether the names of the keys given are those of the keys found, and all different.
+// oneToOne reports whether given and found keys have the same names, and all names differ.
 func oneToOne(given, found [][]any, name func([]any) string) bool {
 	left := make(map[string]bool, len(found))
 	for _, key := range found {
@@ -86,7 +86,7 @@ func oneToOne(given, found [][]any, name func([]any) string) bool {
 	return len(left) == 0
 }
 
-// clockName is the name of a key by what the clock shows, in whatever zone.
+// clockName is the name of a key by what its clocks show. The zones do not matter.
 func clockName(key []any) string {
 	shown := make([]any, len(key))
 	for i, part := range key {
@@ -108,7 +108,7 @@ func countTimes(key []any) int {
 	return times
 }
 
-// timeIn is the time that a part of a key stands for, if it is one.
+// timeIn is the time in a part of a key, if it is one.
 func timeIn(part any) (time.Time, bool) {
 	part, _ = statement.Sent(part)
 	if t, ok := part.(*time.Time); ok && t != nil {

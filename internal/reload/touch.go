@@ -22,8 +22,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Touch moves the version of a row forward. A row that is not there is an error, checked or not. With conditions, one that they
-// keep from being moved, or that is at another version, counts as not there.
+// Touch moves the version of a row forward. A missing row is an error, even if the version is not compared. If there are conditions, a row that
+// they exclude, or that is at another version, counts as missing.
 func Touch(db *gorm.DB, value any, conditions ...clause.Expression) error {
 	m, row, err := versionedStruct(db, value, "Touch")
 	if err != nil {
@@ -36,7 +36,7 @@ func Touch(db *gorm.DB, value any, conditions ...clause.Expression) error {
 	return touch(db, m, value, key, conditions)
 }
 
-// TouchKey does so for the row with this key, which may be nothing but zeros, at whatever version it is. row points to an empty
+// TouchKey moves the version of the row with this key, whatever version it is at. The key may consist of zeros. row points to an empty
 // struct.
 func TouchKey(db *gorm.DB, row any, key []any, conditions ...clause.Expression) error {
 	m, empty, err := versionedStruct(db, row, "Touch")
@@ -60,7 +60,7 @@ func TouchKey(db *gorm.DB, row any, key []any, conditions ...clause.Expression) 
 	return touch(db.Clauses(guard.IgnoreVersion()), m, row, key, conditions)
 }
 
-// asPointer is a part of a key as its field holds it: only a pointer may know how the value is sent and read.
+// asPointer is a part of a key as a pointer, if its field is one: methods that send and read the value may be on the pointer type.
 func asPointer(field *schema.Field, value any) any {
 	part := reflect.ValueOf(value)
 	if !part.IsValid() || field.FieldType.Kind() != reflect.Pointer || part.Type() != field.FieldType.Elem() {
@@ -71,8 +71,8 @@ func asPointer(field *schema.Field, value any) any {
 	return pointer.Interface()
 }
 
-// lockVersion locks a row and reads its version: unlike a number, a time does not show which one it came after, and structs that have
-// that one are to follow.
+// lockVersion locks a row and reads its version, for versions that are times. From the new number one can compute the old one, but not from a
+// new time. It is needed because structs at the old version get the new one.
 func lockVersion(db *gorm.DB, m *model.Model, row any, key []any, conditions []clause.Expression) error {
 	names := append(slices.Clip(m.Schema.PrimaryFieldDBNames), m.Column.Field.DBName)
 	r := rowToLock{schema: m.Schema, key: key}
@@ -100,7 +100,7 @@ func touch(db *gorm.DB, m *model.Model, value any, key []any, conditions []claus
 		return fmt.Errorf("gormlock: Touch: %s: xmin moves with every update and cannot be touched alone", m.Schema.Name)
 	}
 	set := clause.Set{{Column: clause.Column{Name: m.Column.Field.DBName}, Value: clause.Column{Name: m.Column.Field.DBName}}}
-	if !m.Column.IsHibernate() { // which sets nothing else
+	if !m.Column.IsHibernate() { // Hibernate sets nothing else
 		set = append(set, statement.UpdateTimes(tx, m.Schema)...)
 	}
 	r := rowToLock{schema: m.Schema, key: key}

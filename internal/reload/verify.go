@@ -77,12 +77,12 @@ func verifyVersion(db *gorm.DB, m *model.Model, row reflect.Value, value any) er
 	return check.Why(tx, found)
 }
 
-// shareLock reads the row under its lock, with all that the call asks for besides: scopes, locks, conditions. It is not
-// valid where it is gone, or not what the conditions let through.
+// shareLock reads the row under a lock, with everything that the call carries: scopes, locks, conditions. The result is not
+// valid if the row is gone, or the conditions exclude it.
 func shareLock(db *gorm.DB, s *schema.Schema, check guard.Check) (reflect.Value, error) {
 	rows := reflect.New(reflect.SliceOf(s.ModelType))
 	query := db.Session(&gorm.Session{SkipHooks: true}).Model(rows.Interface()).Select(check.Columns())
-	mark.Heed(query.Statement) // with what is looked at here
+	mark.Heed(query.Statement) // Verify itself handles what they ask
 	delete(query.Statement.Clauses, asked.ClauseName)
 	query = query.Scopes(mark.Narrow(check.IsKey()), statement.LastScope(func(db *gorm.DB) { keepWritersOut(db, s.Table) })).Find(rows.Interface())
 	if query.Error != nil || rows.Elem().Len() == 0 {
@@ -91,7 +91,7 @@ func shareLock(db *gorm.DB, s *schema.Schema, check guard.Check) (reflect.Value,
 	return rows.Elem().Index(0), nil
 }
 
-// keepWritersOut gives a query the lock FOR SHARE, unless the call or a scope of it has given it one that does as much.
+// keepWritersOut gives a query the lock FOR SHARE, unless the call or one of its scopes has a lock that is at least as strong.
 func keepWritersOut(db *gorm.DB, table string) {
 	stmt := db.Statement
 	if stmt.Clauses["FOR"].Expression == nil {
@@ -114,7 +114,7 @@ func keepWritersOut(db *gorm.DB, table string) {
 	}
 }
 
-// refuseWeakLock refuses a row lock that would let a row be changed of the table, which is called so in the query.
+// refuseWeakLock refuses a row lock that does not keep rows of the table from being changed. table is its name in the query.
 func refuseWeakLock(stmt *gorm.Statement, table string) error {
 	var strength, options string
 	var of []string

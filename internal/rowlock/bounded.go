@@ -8,8 +8,8 @@ import (
 	"github.com/gormlock/gormlock/internal/install"
 )
 
-// Bounded asks for rows of a table that the question itself locks, as no query of GORM's does: within the plugin's DefaultTimeout, as [Begin]
-// and [End] bound queries. If there is none it costs nothing.
+// Bounded runs ask, which locks rows of a table by SQL of its own and not by a query of GORM. It bounds the wait by the plugin's DefaultTimeout,
+// as [Begin] and [End] do for queries. Without a DefaultTimeout it costs nothing.
 func Bounded(db *gorm.DB, table string, ask func() error) error {
 	plugin := install.Of(db)
 	l := Lock{Strength: ForShare}.within(plugin.DefaultTimeout)

@@ -14,7 +14,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// admit refuses, before anything is executed, a lock that would lock nothing or other rows than were meant.
+// admit refuses, before anything is executed, a lock that would lock nothing, or other rows than the caller means.
 func (l Lock) admit(db *gorm.DB) error {
 	stmt := db.Statement
 	switch {
@@ -42,8 +42,8 @@ func (l Lock) admit(db *gorm.DB) error {
 	if err := l.fitsPreloaded(stmt); err != nil {
 		return err
 	}
-	// In a dry run it matters to a sub-query only, whose error GORM drops. Outside of a transaction the question would need a
-	// second connection, beside that of the outer statement.
+	// A dry run matters only for a sub-query, and GORM drops its error. Outside of a transaction, asking the server would need a
+	// second connection beside the one of the outer statement.
 	switch outside := statement.Transaction(stmt) == nil; {
 	case db.DryRun && !statement.InSubQuery():
 	case outside:
@@ -110,7 +110,7 @@ func (l Lock) fitsTables(stmt *gorm.Statement) error {
 	return nil
 }
 
-// queryTables are the names that a query gives to its tables, as far as they can be found without a parser for SQL.
+// queryTables are the names of tables in a query, as far as they can be found without a SQL parser.
 type queryTables struct {
 	names      []string
 	raw        map[string]bool // words of raw SQL: tables, aliases and more
@@ -180,7 +180,7 @@ func (t *queryTables) known(name string) bool {
 	return t.raw[name]
 }
 
-// texts returns pieces of SQL without quoted texts and sub-queries.
+// texts are pieces of SQL without quoted texts and sub-queries.
 type texts []string
 
 func (t texts) match(pattern *regexp.Regexp) bool {

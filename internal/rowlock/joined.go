@@ -11,8 +11,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Preload does not load again what Joins has read, so no lock would reach it. And the query cannot lock the nullable side
-// of a LEFT JOIN. So under a lock, an association that is both joined and preloaded is loaded once more, with its own
+// Preload does not load an association that Joins has read, so the lock of Preloaded would not reach it. And a query cannot lock the
+// nullable side of a LEFT JOIN. So under a lock, an association that is both joined and preloaded is loaded again, by its own
 // query.
 
 // joinsKept is the key under which a statement keeps its joins while some are hidden from Preload.
@@ -23,7 +23,7 @@ type hidden[T any] struct{ joins []T }
 
 func (hidden[T]) Build(clause.Builder) {}
 
-// fitsPreloaded refuses joins that Preload names and could not load again in the same way.
+// fitsPreloaded refuses joined associations that Preload names and that it could not load again in the same way.
 func (l Lock) fitsPreloaded(stmt *gorm.Statement) error {
 	if !l.Preloaded || len(stmt.Preloads) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func isPreloaded(stmt *gorm.Statement, path string) bool {
 	return false
 }
 
-// loadJoined makes Preload load again what was joined, until ShowJoins.
+// loadJoined hides joins from Preload until ShowJoins, so that Preload loads their associations again.
 func (l Lock) loadJoined(stmt *gorm.Statement) {
 	if !l.Preloaded || len(stmt.Preloads) == 0 || len(stmt.Joins) == 0 {
 		return
@@ -82,7 +82,7 @@ func keep[T any](joins *[]T) clause.Expression {
 	return kept
 }
 
-// ShowJoins runs after Preload: the statement, which may be used again, joins what it joined.
+// ShowJoins runs after Preload. It restores the joins of the statement, because the statement may be used again.
 func ShowJoins(db *gorm.DB) {
 	stmt := db.Statement
 	if kept, ok := stmt.Clauses[joinsKept]; ok {

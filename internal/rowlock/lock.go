@@ -50,7 +50,7 @@ func (l Lock) Complete() Lock {
 // AddTo is a scope that puts the lock on a query.
 func (l Lock) AddTo(db *gorm.DB) *gorm.DB { return mark.Give(db, l) }
 
-// Name implements [clause.Interface]. It is the name of GORM's own clause, so code that looks for a locking query finds
+// Name implements [clause.Interface]. It is the name of GORM's own locking clause, so code that looks for one finds
 // it.
 func (Lock) Name() string { return "FOR" }
 
@@ -74,8 +74,8 @@ func (l Lock) ModifyStatement(stmt *gorm.Statement) {
 	mark.Put(stmt, rowsLockedHere{l})
 }
 
-// PutLast puts the lock on a query of our own, whose scopes have run. It leaves no mark: nobody takes the conditions of such a query
-// for another one.
+// PutLast puts the lock on a query that gormlock makes, after its scopes have run. It needs no mark, because nobody uses the conditions of such a
+// query in another one.
 func (l Lock) PutLast(stmt *gorm.Statement) {
 	if err := l.refusal(stmt); err != nil {
 		fault.Add(stmt.DB, err)
@@ -131,7 +131,7 @@ func (l Lock) Build(builder clause.Builder) {
 	}
 }
 
-// On is the statement's row lock, if it is one of ours.
+// On is the statement's row lock, if it is a Lock.
 func On(stmt *gorm.Statement) (Lock, bool) {
 	c, ok := stmt.Clauses["FOR"]
 	if !ok {
@@ -157,7 +157,7 @@ func forClause(e clause.Expression) string {
 	return text.String()
 }
 
-// Clause is a lock as callers hold it, with its fields hidden.
+// Clause is a lock for callers, with its fields hidden.
 type Clause struct{ lock Lock }
 
 // NewClause makes the clause of a lock.

@@ -15,8 +15,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// MariaDB and MySQL have two strengths. They lock the rows of all tables of a query, and the clause itself can limit the
-// wait. If a lock is not granted, the statement fails and the transaction stays as it was.
+// MariaDB and MySQL have two strengths. They lock the rows of all tables of a query. In MariaDB the clause itself can limit the
+// wait. If a lock is not granted, only the statement fails, and the transaction stays as it was.
 
 // keyword returns the beginning of the clause.
 func (l Lock) keyword(stmt *gorm.Statement) string {
@@ -30,7 +30,8 @@ func (l Lock) shares(stmt *gorm.Statement) bool {
 	return l.Strength >= ForShare && dialect.Of(stmt.DB).Strength(l.Strength.SQL()) == ForShare.SQL()
 }
 
-// waitsForShare reports whether MySQL takes the wait of a shared lock behind FOR SHARE alone, which MariaDB does not know.
+// waitsForShare reports whether the lock must be written as FOR SHARE: MySQL accepts NOWAIT and SKIP LOCKED of a shared lock only there. MariaDB
+// does not know FOR SHARE.
 func (l Lock) waitsForShare(speaks dialect.Dialect) bool {
 	return (l.Try || l.Skip) && speaks.KnowsForShare()
 }
@@ -45,7 +46,7 @@ func (l Lock) buildMySQL(stmt *gorm.Statement) {
 		statement.Write(stmt, "IN SHARE MODE")
 	}
 	if running, ok := stmt.Clauses[rowWait].Expression.(Lock); ok {
-		l.Timeout = running.Timeout // the plugin's, if the query has none
+		l.Timeout = running.Timeout // the plugin's DefaultTimeout, if the query has none
 	}
 	switch {
 	case l.Skip:
@@ -57,7 +58,7 @@ func (l Lock) buildMySQL(stmt *gorm.Statement) {
 	}
 }
 
-// fitsMySQL refuses what MariaDB or MySQL cannot express.
+// fitsMySQL refuses options that MariaDB or MySQL cannot express.
 func (l Lock) fitsMySQL(stmt *gorm.Statement) error {
 	speaks := dialect.Of(stmt.DB)
 	switch {
@@ -71,7 +72,7 @@ func (l Lock) fitsMySQL(stmt *gorm.Statement) error {
 	return nil
 }
 
-// askEngine asks the server whether it can lock rows of a table: only in InnoDB tables.
+// askEngine asks the server whether it can lock rows of a table. It can in InnoDB tables only.
 func askEngine(stmt *gorm.Statement, relation string) (said answer, err error) {
 	var database sql.NullString
 	table := strings.Trim(relation, "`")

@@ -12,8 +12,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// held is an argument that a row lock leaves in a sub-query that was made outside of a transaction. The query around it may be inside of one,
-// or be a write, so it decides: a query that is sent outside of a transaction fails, because the lock would end with it.
+// held is an argument that a row lock adds to a sub-query that was made outside of a transaction. The statement around the sub-query decides:
+// if it is a query outside of a transaction, it fails, because the lock would end with it. In a transaction, or in a write, the lock is useful.
 type held struct{ err error }
 
 // Value implements [driver.Valuer].
@@ -27,13 +27,13 @@ func (h held) Value() (driver.Value, error) {
 // GoString keeps drivers that quote the argument in their message from printing its fields.
 func (held) GoString() string { return "the row lock of a sub-query" }
 
-// mustBeHeld makes the query around a sub-query see to it that the lock lasts.
+// mustBeHeld makes the statement around a sub-query check that the lock lasts.
 func mustBeHeld(stmt *gorm.Statement) {
 	err := fmt.Errorf("%w: lock rows of %s in a sub-query", fault.ErrNoTransaction, statement.TableName(stmt))
 	stmt.AddClause(clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "? = 1", Vars: []any{held{err}}}}})
 }
 
-// letWrite lets a text write what the sub-queries in it lock: it is a transaction by itself.
+// letWrite allows row locks in the sub-queries of a text that writes: outside of a transaction such a text is a transaction by itself.
 func letWrite(stmt *gorm.Statement) {
 	if stmt.SQL.Len() == 0 {
 		return

@@ -14,10 +14,10 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// MustLock is the name of the note on a statement that a clause of GORM's own must lock the rows of its table.
+// MustLock is the name of a note on a statement: GORM's own locking clause must lock the rows of its table.
 const MustLock = "gormlock:must_lock"
 
-// mustReach makes GORM look, where it has written the FROM of the query, whether the lock reaches the rows.
+// mustReach adds a check whether the lock reaches the rows. It runs when GORM has written the FROM of the query.
 func (l Lock) mustReach(stmt *gorm.Statement) {
 	from := stmt.Clauses["FROM"]
 	given := from.Builder
@@ -58,12 +58,12 @@ func mustReachGiven(db *gorm.DB) {
 	}
 	l.mustReach(stmt)
 	if ok {
-		mustBeSent(stmt, "FOR "+given.Strength, "LOCK IN SHARE MODE") // as some drivers write SHARE
+		mustBeSent(stmt, "FOR "+given.Strength, "LOCK IN SHARE MODE") // some drivers write SHARE so
 	}
 }
 
-// Reach is an error where the lock would pass by rows that the query reads, without an error of the server. The text is that
-// of the query, at least to the end of its FROM.
+// Reach returns an error if the query reads rows that the lock would not lock, although the server reports no error. text is the
+// text of the query, at least to the end of its FROM.
 func (l Lock) Reach(stmt *gorm.Statement, text string) error {
 	if err := l.reach(stmt, text); err != nil {
 		return fmt.Errorf("gormlock: %s: %w", statement.TableName(stmt), err)
@@ -106,14 +106,14 @@ func unreached(why string, args ...any) error {
 	return fmt.Errorf("no row lock reaches its rows: "+why, args...)
 }
 
-// isPlain reports whether the query locks in the table of its model and nowhere else, as most do.
+// isPlain reports whether the query locks rows of its model's table only. Most do.
 func (l Lock) isPlain(stmt *gorm.Statement, text string) bool {
 	from, ok := stmt.Clauses["FROM"].Expression.(clause.From)
 	return stmt.TableExpr == nil && stmt.Table != "" && ok && len(from.Tables) == 0 && strings.HasPrefix(text, "SELECT ") &&
 		(len(l.Of) == 0 || len(l.Of) == 1 && l.Of[0] == stmt.Table)
 }
 
-// tables are the names of those that the FOR clause names, none if it locks in all.
+// tables are the names of the tables in the FOR clause; none: it locks rows of all tables.
 func (l Lock) tables(stmt *gorm.Statement) []string {
 	if len(l.Of) == 0 && statement.Joined(stmt) && stmt.Table != "" {
 		return []string{statement.OwnName(stmt)}

@@ -14,10 +14,10 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// A lock that is asked for and not sent would be no error of the server. What the caller wrote may end in a comment, a scope or a plugin may
-// build other clauses, and a callback that answers queries from a cache sends none.
+// If a lock is not sent, the server reports no error. That can happen: the caller's text may end in a comment, a scope or a plugin may
+// build other clauses, and a callback may answer the query from a cache. So the query is checked when it is sent.
 
-// behindComment builds the clause of a lock where no comment before it swallows it.
+// behindComment builds the clause of a lock. If the text ends in a comment, it begins a new line first.
 func behindComment(c clause.Clause, builder clause.Builder) {
 	if stmt, ok := builder.(*gorm.Statement); ok {
 		statement.EndComment(stmt)
@@ -39,16 +39,16 @@ func (l Lock) begins(stmt *gorm.Statement) string {
 	return "FOR " + forUpdate.SQL()
 }
 
-// mustBeSent lets the query note whether it is sent with a locking clause that begins with one of these words. End and EndRow look.
+// mustBeSent notes whether the query is sent with a locking clause that begins with one of these words. End and EndRow look at the note.
 func mustBeSent(stmt *gorm.Statement, words, or string) {
 	has := sqltext.HasClause
-	if dialect.Of(stmt.DB).IsMySQL() { // whose strings and comments are others
+	if dialect.Of(stmt.DB).IsMySQL() { // it has other strings and comments
 		has = hasBehindNoComment
 	}
 	statement.NoteSending(stmt, has, [2]string{words, or})
 }
 
-// hasBehindNoComment reports whether the words stand in the text, in a line in which no comment can have begun before them.
+// hasBehindNoComment reports whether the words are in the text, in a line where no comment can begin before them.
 func hasBehindNoComment(text, words string) bool {
 	at := strings.LastIndex(text, words)
 	if at < 0 {
@@ -64,7 +64,7 @@ func notSent(stmt *gorm.Statement) error {
 		"Keep FOR among Statement.BuildClauses, and let queries that lock pass by the cache", statement.TableName(stmt))
 }
 
-// closeRows ends what a query returned that was sent without its lock.
+// closeRows closes the rows of a query that was sent without its lock.
 func closeRows(stmt *gorm.Statement) {
 	switch rows := stmt.Dest.(type) {
 	case *sql.Rows:

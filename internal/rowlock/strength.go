@@ -25,12 +25,12 @@ func (s Strength) String() string {
 	return "FOR " + s.SQL()
 }
 
-// SQL is what stands behind FOR.
+// SQL is the text after FOR.
 func (s Strength) SQL() string {
 	return [...]string{"", "UPDATE", "NO KEY UPDATE", "SHARE", "KEY SHARE"}[s]
 }
 
-// SetStrength gives the lock its strength, which it has once.
+// SetStrength sets the lock's strength. Setting another one later is an error.
 func (l *Lock) SetStrength(s Strength) error {
 	if s < forUpdate || s > forKeyShare {
 		return fmt.Errorf("%w: %v is not a strength of a row lock", fault.ErrOption, s)

@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Behind reads a relation, which is $1, and what stands behind it: what a view reads, and the parts of a table.
+// Behind is SQL that finds the relation $1 and all relations under it: those that a view reads, and the partitions and children of a table.
 const Behind = `WITH RECURSIVE read AS (
  SELECT to_regclass($1)::oid AS oid
  UNION SELECT behind.oid FROM read CROSS JOIN LATERAL (
@@ -23,11 +23,11 @@ const Behind = `WITH RECURSIVE read AS (
  UNION ALL SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = read.oid) behind)
 `
 
-// AskLockable asks whether a relation exists, and why its rows cannot be locked. Through a view PostgreSQL locks what
-// its query reads from tables, even if it joins them. If the view computes its rows PostgreSQL locks nothing, without
-// an error. A view that can be written without a rule of its own computes none. Of any other one this reads the stored query, and of the views
-// that it reads. A foreign table is locked by what
-// its wrapper sends, which most do not. It calls nothing that may write, so it does not count as a write of the transaction.
+// AskLockable asks whether a relation exists, and why its rows cannot be locked. Through a view, PostgreSQL locks the rows of
+// the tables that the view's query reads, even if it joins them. If the view computes its rows, PostgreSQL locks nothing, and reports
+// no error. A view that can be written without a rule or trigger of its own computes none. For any other view this looks at its stored
+// query, and at the views that it reads. Rows of a foreign table are only locked if its wrapper sends a lock, and most do not. The text
+// calls no function that may write, so it does not count as a write of the transaction.
 const AskLockable = Behind + `SELECT bool_or(c.oid IS NOT NULL), COALESCE(min(CASE
  WHEN c.relkind = 'f' AND NOT EXISTS (SELECT FROM pg_catalog.pg_foreign_table f JOIN pg_catalog.pg_foreign_server s ON s.oid = f.ftserver
  JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid = s.srvfdw JOIN pg_catalog.pg_proc h ON h.oid = w.fdwhandler
@@ -46,11 +46,11 @@ const AskLockable = Behind + `SELECT bool_or(c.oid IS NOT NULL), COALESCE(min(CA
 FROM read LEFT JOIN pg_catalog.pg_class c ON c.oid = read.oid
 LEFT JOIN pg_catalog.pg_rewrite r ON r.ev_class = c.oid AND r.ev_type = '1'`
 
-// AskTableRows asks whether a function returns rows of a table, which a row lock on its call does not lock.
+// AskTableRows asks whether a function returns rows of a table. A row lock on a call of the function does not lock them.
 const AskTableRows = theFunction + ` JOIN pg_catalog.pg_type t ON t.oid = p.prorettype JOIN pg_catalog.pg_class c ON c.oid = t.typrelid AND c.relkind <> 'c')
  THEN 'is a function that returns rows of a table, and PostgreSQL locks none of them: lock those of the table' ELSE '' END, false`
 
-// AskReads asks whether a function may read tables: all but PostgreSQL's own, which read what they are given, and those that say that they do not.
+// AskReads asks whether a function may read tables. PostgreSQL's own only read their arguments, and immutable ones read none. All others may.
 const AskReads = theFunction + ` WHERE p.pronamespace <> 'pg_catalog'::regnamespace AND p.provolatile <> 'i')
  THEN 'is a function, beside which the query reads no rows, and PostgreSQL locks none of those that a function has read: lock the rows of their tables, or select columns of what is locked too'
  ELSE '' END, false`
@@ -59,8 +59,8 @@ const theFunction = `SELECT true, CASE WHEN EXISTS (SELECT FROM (SELECT parse_id
  JOIN pg_catalog.pg_proc p ON p.proname = path[cardinality(path)] AND CASE WHEN cardinality(path) = 1 THEN pg_catalog.pg_function_is_visible(p.oid)
  ELSE p.pronamespace = to_regnamespace(quote_ident(path[cardinality(path) - 1])) END`
 
-// mustBeLockable refuses what no lock reaches. A wrapper of a foreign table sends its server neither NOWAIT nor SKIP LOCKED, and lock_timeout
-// does not end a wait there: so a lock that does not wait, or not for ever, is refused too.
+// mustBeLockable refuses a relation if no lock reaches its rows. It also refuses Try, Skip and Timeout for a foreign table: the wrapper sends
+// neither NOWAIT nor SKIP LOCKED to the other server, and lock_timeout does not end a wait there.
 func (l Lock) mustBeLockable(stmt *gorm.Statement, relation string) error {
 	if dialect.Of(stmt.DB).IsMySQL() {
 		_, err := mustAnswer(stmt, "", relation, askEngine)
@@ -74,7 +74,7 @@ func (l Lock) mustBeLockable(stmt *gorm.Statement, relation string) error {
 }
 
 func mustComputeRows(stmt *gorm.Statement, question string, functions []string) error {
-	if dialect.Of(stmt.DB).IsMySQL() { // it has none that do not
+	if dialect.Of(stmt.DB).IsMySQL() { // all functions of it compute their rows
 		return nil
 	}
 	for _, function := range functions {
@@ -85,14 +85,14 @@ func mustComputeRows(stmt *gorm.Statement, question string, functions []string) 
 	return nil
 }
 
-// answer is what the server says of a name.
+// answer is what the server says about a name.
 type answer struct {
 	there   bool
 	why     string // its rows cannot be locked; empty: they can
 	foreign bool   // some are on another server
 }
 
-// mustAnswer refuses what the server says of a name. What the server has said holds for a while: see journal.Known.
+// mustAnswer asks the server about a name, and refuses it if its rows cannot be locked. The answer is kept for a while: see journal.Known.
 func mustAnswer(stmt *gorm.Statement, question, name string, ask func(*gorm.Statement, string) (answer, error)) (foreign bool, err error) {
 	if known, is := journal.Known(stmt, question, name); is {
 		return known.(bool), nil //nolint:forcetypeassert // learned below
@@ -101,13 +101,13 @@ func mustAnswer(stmt *gorm.Statement, question, name string, ask func(*gorm.Stat
 	switch {
 	case sqlstate.Of(err) != "":
 		return false, fmt.Errorf("look whether the rows of %s can be locked: %w", name, err)
-	case err != nil: // the error is not from the server: the query itself will get it too
+	case err != nil: // not an error of the server: the query itself will get it too
 		return false, nil //nolint:nilerr // see above
 	}
 	if said.why != "" {
 		return false, unreached("%s %s", name, said.why)
 	}
-	if said.there { // if not, the query returns the error
+	if said.there { // otherwise the query returns the error
 		journal.Learn(stmt, question, name, said.foreign)
 	}
 	return said.foreign, nil

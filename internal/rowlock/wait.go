@@ -23,9 +23,9 @@ import (
 // locked row is an error.
 const rowWait = "gormlock:row_wait"
 
-// The texts around a query that may fail because of a lock. Each is one message. The server keeps the old lock_timeout in
-// a setting of ours, so nobody has to ask for it first. A query may run within another one: the setting has the words of all, the newest first.
-// After the savepoint is released, what was set under it stays.
+// The texts before and after a query that may fail because of a lock. Each is one message. The server keeps the old lock_timeout in
+// a setting of gormlock, so it need not be read first. Queries may be nested: the setting holds the old values of all, the newest first.
+// A setting outlasts the release of its savepoint, so it must be restored.
 const (
 	openTry      = "SAVEPOINT gormlock"
 	setTimeout   = "SELECT set_config('gormlock.lock_timeout', concat_ws(' ', current_setting('lock_timeout'), current_setting('gormlock.lock_timeout', true)), true), set_config('lock_timeout', '%s', true)"
@@ -35,11 +35,11 @@ const (
 	undo = "ROLLBACK TO SAVEPOINT gormlock; RELEASE SAVEPOINT gormlock"
 )
 
-// Begin runs before a query. If the query has advisory locks, take takes them, under the savepoint of the row lock. So a refused row frees
-// them too.
+// Begin runs before a query. take takes the query's advisory locks, if it has any. It runs under the savepoint of the row lock, so that a
+// refused row frees them too.
 func Begin(db *gorm.DB, locks bool, take func(*gorm.DB)) {
 	stmt := db.Statement
-	statement.WasSent(stmt) // by a query that panicked
+	statement.WasSent(stmt) // removes the note of a query that panicked
 	letWrite(stmt)
 	l, ok := On(stmt)
 	if !ok || db.Error != nil || db.DryRun {
@@ -131,10 +131,10 @@ func End(db *gorm.DB) {
 	l.Tell(stmt.Context, install.Of(db), statement.TableName(stmt), db.RowsAffected, db.Error)
 }
 
-// BeginRow runs before Row, Rows and Scan, where the rows are open when the call returns: nothing can be
-// executed behind them.
+// BeginRow runs before Row, Rows and Scan. Their rows are still open when the call returns, so nothing can be executed after
+// the query.
 func BeginRow(db *gorm.DB) {
-	statement.WasSent(db.Statement) // by a query that panicked
+	statement.WasSent(db.Statement) // removes the note of a query that panicked
 	letWrite(db.Statement)
 	l, ok := On(db.Statement)
 	if !ok || db.Error != nil {
@@ -155,7 +155,7 @@ func BeginRow(db *gorm.DB) {
 	}
 }
 
-// EndRow runs behind them, before what else does.
+// EndRow runs after Row, Rows and Scan, before next.
 func EndRow(next func(*gorm.DB)) func(*gorm.DB) {
 	return func(db *gorm.DB) {
 		if sent := statement.WasSent(db.Statement); !sent && db.Error == nil {
@@ -166,14 +166,14 @@ func EndRow(next func(*gorm.DB)) func(*gorm.DB) {
 	}
 }
 
-// Refuse runs before updates, deletes and raw SQL: they lock what they change and have no FOR clause. What FirstOrCreate updates was
-// read with the lock.
+// Refuse runs before updates, deletes and raw SQL, and refuses row locks: these statements have no FOR clause. An update of FirstOrCreate may
+// carry one, because its row was read under the lock.
 func Refuse(db *gorm.DB) {
 	refuse(db, statement.InFirstOrCreate)
 }
 
-// RefuseInCreate runs before creates. A new row is locked by its insert, until the transaction ends, and a row lock adds nothing. Only
-// FirstOrCreate may have one, for the row that it looks for; a conflict that is ignored would leave a row that nobody locked.
+// RefuseInCreate runs before creates, and refuses row locks: the insert itself locks a new row until the transaction ends. Only
+// FirstOrCreate may have one, for the row that it looks for, unless its create ignores conflicts: then the row could stay unlocked.
 func RefuseInCreate(db *gorm.DB) {
 	refuse(db, func() bool {
 		_, upserts := db.Statement.Clauses["ON CONFLICT"]
@@ -187,7 +187,7 @@ func refuse(db *gorm.DB, unless func() bool) {
 	}
 }
 
-// within is the limit of a wait that has no limit of its own.
+// within is the lock with the limit d, unless it has a limit of its own.
 func (l Lock) within(d time.Duration) Lock {
 	if !l.Try && !l.Skip && l.Timeout == 0 {
 		l.Timeout = d
@@ -198,7 +198,7 @@ func (l Lock) within(d time.Duration) Lock {
 // mayFail reports whether a locked row is an error. Without a savepoint this error would abort the transaction.
 func (l Lock) mayFail() bool { return l.Try || l.Timeout > 0 }
 
-// openTexts are those before the query, the savepoint first.
+// openTexts are the texts before the query, the savepoint first.
 func (l Lock) openTexts() []string {
 	switch {
 	case !l.mayFail():
@@ -224,7 +224,7 @@ func (l Lock) close(db *gorm.DB) {
 	}
 }
 
-// end sends what ends the savepoint. If ctx has ended, it sends it without ctx, because the transaction may go on.
+// end sends the text that ends the savepoint. If ctx has ended, it sends the text without ctx, because the transaction may go on.
 func (l Lock) end(db *gorm.DB, text string) {
 	ctx := db.Statement.Context
 	err := ctx.Err()
@@ -241,7 +241,7 @@ func (l Lock) end(db *gorm.DB, text string) {
 	}
 }
 
-// closing is the limit for what is sent after the context of the query has ended.
+// closing bounds what is sent after the context of the query has ended.
 const closing = 5 * time.Second
 
 // send sends statements without arguments as one message.
@@ -271,7 +271,8 @@ func (l Lock) lockPreloaded(stmt *gorm.Statement) {
 	stmt.Preloads = preloads
 }
 
-// Verdict is what err, which the server or the driver answered, means for the row lock; err itself if nothing.
+// Verdict returns the error that the caller gets if the server or the driver answers with err. It returns err itself if that does not concern the
+// row lock.
 func (l Lock) Verdict(stmt *gorm.Statement, err error) error {
 	verdict := &RefusedError{cause: err, What: "rows of " + statement.TableName(stmt)}
 	switch state := sqlstate.Of(err); {

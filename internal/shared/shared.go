@@ -13,7 +13,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// pointer is a pointer that a struct has for a column, and the place where it has it. While an update is built, another one is there.
+// pointer is a pointer that a struct has for a column, with its place. While an update is built, that place holds another pointer.
 type pointer struct{ place, is, own reflect.Value }
 
 // kept are the pointers of the structs of a statement.
@@ -24,11 +24,11 @@ type kept struct {
 
 const keptClause = "gormlock:shared"
 
-// Build makes kept fit into a statement's clauses, where it is found again. It writes nothing.
+// Build lets kept be one of a statement's clauses, where it is found again. It writes nothing.
 func (*kept) Build(clause.Builder) {}
 
-// Keep notes the pointers of the structs of a statement right before it is built. While an update is built, the structs have
-// pointers of their own to the same values: GORM writes what it sets through them. A create sets the time of the update in this way too.
+// Keep notes the pointers of the structs of a statement right before it is built. While an update is built, the structs have their own pointers to
+// the same values, because GORM writes through them. A create sets the time of the update in this way too.
 func Keep(db *gorm.DB, updates bool) {
 	stmt, m := db.Statement, model.Of(db)
 	if db.Error != nil || m == nil || !m.Pointers {
@@ -55,7 +55,7 @@ func Keep(db *gorm.DB, updates bool) {
 	}
 }
 
-// Part ends the building of an update. A struct keeps a pointer of its own where another value was set.
+// Part ends the building of an update. A struct keeps its own pointer if another value was set.
 func Part(db *gorm.DB) {
 	k := keptOf(db.Statement)
 	for i := len(k.pointers) - 1; i >= 0; i-- { // a struct may be there twice
@@ -69,8 +69,8 @@ func Part(db *gorm.DB) {
 	}
 }
 
-// GiveBack gives the structs the pointers that they had before the statement returned their rows, where the values are the same. So what the
-// program writes through its pointers later is stored.
+// GiveBack restores the pointers that the structs had before the statement returned their rows, if the values are the same. So values that the
+// program later writes through its pointers are stored.
 func GiveBack(db *gorm.DB) {
 	k := keptOf(db.Statement)
 	for _, p := range k.pointers {
@@ -100,8 +100,8 @@ func equal(a, b reflect.Value) bool {
 	return reflect.DeepEqual(is, was)
 }
 
-// OwnKeys gives the structs that GORM is about to link pointers of their own for their foreign keys, where these will get another value:
-// those of the statement to what they belong to, before that is saved; and their children to them, once they are written.
+// OwnKeys gives structs their own pointers for foreign keys that GORM is about to set: those of the statement's structs before their belongs-to is
+// saved, and those of their children after the structs are written.
 func OwnKeys(db *gorm.DB, written bool) {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil {
@@ -136,7 +136,7 @@ func OwnKeys(db *gorm.DB, written bool) {
 	}
 }
 
-// ownKeysOf does so for the struct that refers to another one.
+// ownKeysOf does the same for the struct that refers to another one.
 func ownKeysOf(stmt *gorm.Statement, relation *schema.Relationship, to, from reflect.Value) {
 	for _, ref := range relation.References {
 		place := statement.Place(ref.ForeignKey, from)

@@ -2,8 +2,8 @@ package sqltext
 
 import "strings"
 
-// HasClause reports whether a query has a clause that begins with these words, outside of its comments, strings and brackets. It has one if
-// every server that takes the text reads it so.
+// HasClause reports whether a query has a clause that begins with these words, outside of its comments, strings and brackets. A server setting
+// can decide where strings end: then the query must have the clause in each reading that is complete.
 func HasClause(query, words string) bool {
 	has, l := hasClause(query, words, false)
 	if !l.backslash {

@@ -2,8 +2,8 @@ package sqltext
 
 import "strings"
 
-// IsClosed reports whether a part of a text closes no parenthesis that it did not open, to a server on which a backslash is no escape: that
-// is PostgreSQL's default, and the driver sends its values so.
+// IsClosed reports whether a part of a text closes no parenthesis that it did not open. It reads for a server on which a backslash is no
+// escape: that is PostgreSQL's default, and the driver's values rely on it.
 func IsClosed(part string) bool {
 	l := lexer{text: part}
 	for open := 0; open >= 0; {
@@ -20,11 +20,11 @@ func IsClosed(part string) bool {
 	return false
 }
 
-// IsClosedOnMySQL is IsClosed for MariaDB and MySQL, as they read by default: their comments begin with # too and do not nest, those with
-// a ! are read, and what stands between double quotes is a string.
+// IsClosedOnMySQL is IsClosed for MariaDB and MySQL, as they read by default. Comments can begin with # too and do not nest. Comments with
+// a ! are executed. Text between double quotes is a string.
 func IsClosedOnMySQL(part string) bool {
 	if strings.Contains(part, "/*!") || strings.Contains(part, "/*M!") {
-		return !strings.ContainsAny(part, "()") // the version of the server decides what it reads of these
+		return !strings.ContainsAny(part, "()") // the server's version decides which of these comments it executes
 	}
 	open := 0
 	for at := 0; at < len(part); at++ {
@@ -49,7 +49,7 @@ func IsClosedOnMySQL(part string) bool {
 	return true
 }
 
-// until is the end of what a mark ends, or of the text.
+// until is the length of text up to and including mark, or all of it.
 func until(text, mark string) int {
 	if end := strings.Index(text, mark); end >= 0 {
 		return end + len(mark)

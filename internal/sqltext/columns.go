@@ -6,8 +6,8 @@ type column struct {
 	at, end int    // its tokens
 	of      int    // where its alias begins, or end
 	isNamed bool   // it is a column of a table, or a star, and not computed
-	table   string // before the name of the column that it is; empty if none is named
-	column  string // the column that it is, or * for all of them; empty if it is computed
+	table   string // the table before the column's name; empty if there is none
+	column  string // the name of the column, or * for all columns; empty if it is computed
 }
 
 // columns reads the list of columns between two places.
@@ -43,8 +43,8 @@ func newColumn(t *tokens, at, end int) column {
 	return c
 }
 
-// called is the name that a column comes back under, as it is written. It is empty for one that no field has, and not known where the
-// server takes it from what the column is computed of.
+// called is the name under which a column comes back, as it is written. It is empty if no field can have that name. It is not known if the
+// server makes the name from an expression.
 func (c column) called() (name string, known bool) {
 	last := c.end - 1
 	switch call := c.find(c.at, c.end, c.opens); {
@@ -68,9 +68,9 @@ func (c column) casts() bool {
 // Listed is one column of a list.
 type Listed struct {
 	Text   string   // as it is written
-	Table  string   // before the name of the column that it is; empty if none is named
-	Column string   // the column that it is, or * for all of them; empty if it is computed
-	Names  []string // what it may be called where it comes back
+	Table  string   // the table before the column's name; empty if there is none
+	Column string   // the name of the column, or * for all columns; empty if it is computed
+	Names  []string // the names under which it may come back
 }
 
 // List reads a list of columns, such as that of RETURNING. It is not read if its brackets do not fit.
@@ -96,7 +96,7 @@ func (c column) listed() Listed {
 		listed.Names = []string{name, lower(name)}
 		return listed
 	}
-	for i := c.at; i < c.end; i++ { // after something in it, as PostgreSQL does
+	for i := c.at; i < c.end; i++ { // PostgreSQL names it after something in it
 		if c.isName(i) {
 			listed.Names = append(listed.Names, c.written(i), c.name(i))
 		}

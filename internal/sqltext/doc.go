@@ -1,8 +1,8 @@
-// Package sqltext reads in a text of SQL what it does to the transaction that it runs in: the commands that begin and end
-// transactions and savepoints, and whether it may write. And it reads in a query how far its locking clause reaches ([ReachOf]).
+// Package sqltext finds out what a text of SQL does to its transaction: the commands in it that begin and end transactions
+// and savepoints, and whether it may write. It also finds out which rows the locking clause of a query locks ([ReachOf]).
 //
-// The text is read as PostgreSQL's own scanner reads it: comments, nested ones too, strings of all kinds, quoted names,
-// dollar quotes, several statements in one text. A text has such a command where a statement begins with its word, and
-// nowhere else, so what is found here and the command tags that the server answers with are the same. A text that can be
-// read in two ways, by settings that a client does not see, says so ([Text.Unsure]).
+// It reads a text as PostgreSQL's own scanner does: comments, nested ones too, strings of all kinds, quoted names,
+// dollar quotes, several statements in one text. A transaction command counts only where a statement begins with its
+// word. So the commands found here match the command tags in the server's answer. If settings that a client does not see
+// decide how a text is read, [Text.Unsure] says so.
 package sqltext

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// MayDouble reports whether a query may return two columns whose names are one for GORM: it writes a name twice, in whatever spelling,
-// or a column whose name only the server knows, has a star beside other columns, or a star over more than one table.
+// MayDouble reports whether a query may return two columns that GORM takes for one. It may if it has the same name twice, in any spelling,
+// a column whose name only the server knows, a star beside other columns, or a star over more than one table.
 func MayDouble(query string) bool {
 	if !saysColumns(query) {
 		return true
 	}
 	if with := indexOf(query, "with"); with >= 0 && with < indexOf(query, "select") {
-		return mayDouble(query) // the first list is not the one that returns
+		return mayDouble(query) // the first list belongs to WITH, not to what is returned
 	}
 	if !strings.Contains(query, ",") && !has(query, "join") && !has(query, "using") && (!has(query, "returning") || !has(query, "from")) {
 		return false
@@ -43,7 +43,7 @@ func mayDouble(query string) bool {
 	return twice || stars > 1 || stars == 1 && tables
 }
 
-// saysColumns reports whether a text says which columns it returns: not what fetches from a cursor, or calls a procedure.
+// saysColumns reports whether a text says which columns it returns. FETCH and CALL do not.
 func saysColumns(query string) bool {
 	l := lexer{text: query}
 	first := l.next()
@@ -58,7 +58,8 @@ func saysColumns(query string) bool {
 	return false
 }
 
-// doubles counts the stars behind SELECT or RETURNING, and reports whether two of the columns there may have one name, or one is a star.
+// doubles counts the stars after SELECT or RETURNING, and reports whether two of the columns there may have one name. A star beside another
+// column may.
 func (r reader) doubles(at int) (stars int, twice bool) {
 	end := r.find(at, len(r.all), func(at int) bool { return r.closes(at) || r.kind(at) == semicolon })
 	end, _ = r.columnsEnd(at, end)
@@ -77,13 +78,13 @@ func (r reader) doubles(at int) (stars int, twice bool) {
 	return stars, (twice || stars > 0) && len(columns) > 1
 }
 
-// IsGoName reports whether a name may be that of a field in a struct, by which GORM finds it too, whatever its column is named.
+// IsGoName reports whether a name can be the name of a struct's field. GORM finds a field by that too, not only by its column.
 func IsGoName(name string) bool {
 	first, _ := utf8.DecodeRuneInString(name)
 	return unicode.IsUpper(first)
 }
 
-// listsTables reports whether there is a comma behind FROM and its first table. It allocates nothing.
+// listsTables reports whether there is a comma between FROM and WHERE. It allocates nothing.
 func listsTables(query string) bool {
 	from := indexOf(query, "from")
 	if from < 0 {
@@ -96,8 +97,7 @@ func listsTables(query string) bool {
 	return strings.Contains(tables, ",")
 }
 
-// renames reports whether a list of columns has more than names between its commas: an alias, an expression or a sub-query. It allocates
-// nothing.
+// renames reports whether a list of columns has anything but plain names: an alias, an expression or a sub-query. It allocates nothing.
 func renames(query string) bool {
 	at := indexOf(query, "select")
 	if at < 0 {
@@ -107,7 +107,7 @@ func renames(query string) bool {
 	if from := indexOf(list, "from"); from >= 0 {
 		list = list[:from]
 	}
-	ended := false // a name, by a space
+	ended := false // a space has ended a name
 	begun := false
 	for i := range len(list) {
 		switch c := list[i]; {
@@ -124,7 +124,7 @@ func renames(query string) bool {
 	return false
 }
 
-// has looks for a word in lower letters, in whatever letters the query has it.
+// has looks for a word, given in lower case, in a query in any case.
 func has(query, word string) bool { return indexOf(query, word) >= 0 }
 
 func indexOf(query, word string) int {
@@ -136,7 +136,7 @@ func indexOf(query, word string) int {
 	return -1
 }
 
-// Reads reports whether a text is one query, in which nothing is written.
+// Reads reports whether a text is a single query that writes nothing.
 func Reads(text string) bool {
 	r, _ := newReader(text, false)
 	if r.unread || !r.opens(0) && !r.isAny(0, "select", "with", "values", "table") {

@@ -4,19 +4,19 @@ import "slices"
 
 // item is one of FROM: a table, a query, a function, or a join in brackets.
 type item struct {
-	found              // in the table or function that it is
-	names   []string   // which the query calls it
-	renames bool       // its columns have other names than where they come from
-	query   *withQuery // that it is, or that of WITH which it names
-	joined  []item     // in its brackets
-	queries []item     // among the arguments of the function that it is
+	found              // what is found in it, if it is a table or a function
+	names   []string   // its names in the query
+	renames bool       // the query gives its columns other names
+	query   *withQuery // if it is a query, or names a query of WITH
+	joined  []item     // if it is a join in brackets: the items in them
+	queries []item     // if it is a function: the queries among its arguments
 }
 
 func (i item) isOne(names []string) bool {
 	return slices.ContainsFunc(i.names, func(name string) bool { return slices.Contains(names, name) })
 }
 
-// items reads what FROM has, between its commas and joins.
+// items reads the items of FROM, which commas and joins separate.
 func (r reader) items(at, end int, known *withQuery) (items []item) {
 	for at < end {
 		var one item
@@ -92,7 +92,7 @@ func (r reader) named(at int, known *withQuery) (item, int) {
 	return one, at
 }
 
-// queriesIn are the queries in the brackets of a function. It may return their rows.
+// queriesIn are the queries among the arguments of a function. The function may return their rows.
 func (r reader) queriesIn(at int, known *withQuery) (queries []item) {
 	end := r.ends[at]
 	for i := at; i < end; i++ {
@@ -104,17 +104,17 @@ func (r reader) queriesIn(at int, known *withQuery) (queries []item) {
 	return queries
 }
 
-// itemEnd is what stands between an item of FROM and the next one, or end.
+// itemEnd is the place of the comma or JOIN before the next item of FROM, or end.
 func (r reader) itemEnd(at, end int) int {
 	return r.find(at, end, func(at int) bool { return r.sign(at, ",") || r.isKeyword(at, "join", "straight_join") })
 }
 
-// aliasEnds are words behind an item of FROM that are no name of it.
+// aliasEnds are words that can follow an item of FROM and are not its alias.
 var aliasEnds = []string{
 	"on", "using", "join", "inner", "left", "right", "full", "cross", "natural", "tablesample", "with", "straight_join", "use", "force", "ignore", "partition",
 }
 
-// alias is the name that an item of FROM gets, none if it gets none, and what stands behind that.
+// alias is the alias of an item of FROM, if it has one, and the place after the alias.
 func (r reader) alias(at, end int) (names []string, behind int) {
 	if r.is(at, "as") {
 		at++

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// ReadsInto reports whether the only column that a text returns may be a value of the column of this name: by itself, under another name,
-// or chosen by an expression. What is counted or computed from it is another number.
+// ReadsInto reports whether a text returns one column, and that may hold values of the named column: directly, under another name,
+// or chosen by an expression. A number that is counted or computed from it does not qualify.
 func ReadsInto(text, column string) bool {
 	r, _ := newReader(text, false)
 	if r.unread {
 		return has(text, column)
 	}
 	v := values{reader: r, names: map[string]bool{strings.ToLower(column): true}}
-	for known := 0; known < len(v.names); { // a name may be another's
+	for known := 0; known < len(v.names); { // a name may be an alias of another one
 		known = len(v.names)
 		for at := range r.all {
 			switch {
@@ -37,10 +37,10 @@ func ReadsInto(text, column string) bool {
 type values struct {
 	reader
 	names map[string]bool // the columns that may hold it, in small letters
-	star  bool            // a list that is not of a star has it, so that a star may
+	star  bool            // an explicit list has it, so a star may return it
 }
 
-// listOf are the columns of the list behind SELECT or RETURNING.
+// listOf are the columns of the list after SELECT or RETURNING.
 func (r reader) listOf(at int) []column {
 	end := r.find(at+1, len(r.all), func(at int) bool {
 		return r.isFrom(at) || r.isKeyword(at, listEnds...) || r.closes(at) || r.kind(at) == semicolon
@@ -48,7 +48,7 @@ func (r reader) listOf(at int) []column {
 	return r.columns(r.behindDistinct(at+1), end)
 }
 
-// returned are the lists of what a query or a write returns, one for each query of a UNION.
+// returned are the lists of columns that a query or a write returns, one for each query of a UNION.
 func (v *values) returned(at, end int) (lists [][]column) {
 	if last := v.find(at, end, func(at int) bool { return v.isKeyword(at, "returning") }); last < end {
 		return [][]column{v.listOf(last)}
@@ -71,7 +71,7 @@ func (v *values) returned(at, end int) (lists [][]column) {
 	return lists
 }
 
-// anyGives reports whether a column of the lists, by its place, may be the value.
+// anyGives reports whether the column at this place of any list may be the value.
 func (v *values) anyGives(lists [][]column, place int) bool {
 	for _, list := range lists {
 		if place < len(list) && v.gives(list[place]) {
@@ -91,7 +91,7 @@ func (v *values) nameItems(at int) {
 		if name, known := c.called(); known {
 			v.names[strings.ToLower(name)] = true
 		} else {
-			v.names["case"] = true // what PostgreSQL calls it
+			v.names["case"] = true // PostgreSQL's name for a CASE
 		}
 	}
 }
@@ -128,13 +128,13 @@ func (v *values) rename(open int) {
 	}
 }
 
-// choosing are functions that return one of the values they are given, and those that cast.
+// choosing are functions that return one of their arguments, and casts.
 var choosing = []string{
 	"coalesce", "nullif", "ifnull", "greatest", "least", "max", "min", "any_value", "first_value", "last_value", "nth_value", "lag", "lead",
 	"cast", "convert", "int2", "int4", "int8", "numeric",
 }
 
-// gives reports whether a column may be the value, because its expression names or chooses it.
+// gives reports whether a column may be the value, because its expression is or chooses it.
 func (v *values) gives(c column) bool {
 	if c.column == "*" {
 		return v.star
@@ -152,7 +152,7 @@ func (v *values) gives(c column) bool {
 			at = v.ends[at]
 			given = given || !condition && v.givesInBrackets(c.at, open)
 		case condition:
-		case v.sign(at, "-") && (at == c.at || v.isAny(at-1, "then", "else")): // of a number
+		case v.sign(at, "-") && (at == c.at || v.isAny(at-1, "then", "else")): // the sign of a number
 			at++
 		case v.computes(at):
 			return false

@@ -5,14 +5,14 @@ import "strings"
 // Implicit is how a text of MariaDB or MySQL may end its transaction without saying so.
 type Implicit uint8
 
-// The ways. A statement about tables or users is committed with all before it. A routine may have a COMMIT or ROLLBACK in it.
+// The ways. A statement about tables or users commits itself and all before it. A routine can contain a COMMIT or ROLLBACK.
 const (
 	Nothing Implicit = iota
 	Commits
 	Calls
 )
 
-// plain are the first words of statements that leave their transaction open, or that are commands that [Read] finds.
+// plain are the first words of statements that leave their transaction open, and of the commands that [Read] finds.
 var plain = map[string]bool{
 	"select": true, "insert": true, "update": true, "delete": true, "replace": true, "with": true, "values": true, "do": true, "set": true, "show": true, "use": true,
 	"describe": true, "desc": true, "explain": true, "handler": true, "load": true, "table": true, "kill": true, "help": true, "signal": true, "get": true,

@@ -27,7 +27,7 @@ type lexer struct {
 	at   int
 
 	escapes      bool // a backslash in a plain string escapes the next character: standard_conforming_strings is off
-	backslash    bool // there is one in a plain string, so that escapes made a difference
+	backslash    bool // there is one in a plain string, so escapes makes a difference
 	unterminated bool // a string, a quoted name or a comment has no end
 }
 
@@ -40,7 +40,7 @@ func (l *lexer) next() token {
 	return token{l.scan(), start, l.at}
 }
 
-// scan moves behind the token that begins here.
+// scan moves past the token that begins here.
 func (l *lexer) scan() kind {
 	c := l.text[l.at]
 	switch {
@@ -73,7 +73,7 @@ func (l *lexer) scan() kind {
 	}
 }
 
-// word is a name, or one of the letters that a string or a name in quotes may begin with.
+// word moves past a name, or past a string or quoted name that begins with a letter.
 func (l *lexer) word() kind {
 	start := l.at
 	l.while(inWord)
@@ -103,19 +103,19 @@ func (l *lexer) word() kind {
 	return word
 }
 
-// plain moves behind a string without a letter before it.
+// plain moves past a string without a letter before it.
 func (l *lexer) plain() {
 	start := l.at
 	l.continued(l.escapes)
 	l.backslash = l.backslash || strings.IndexByte(l.text[start:l.at], '\\') >= 0
 }
 
-// continued moves behind a string, and what goes on in the next line is a part of it.
+// continued moves past a string, including its continuation in the next line.
 func (l *lexer) continued(escapes bool) {
 	for {
 		l.quote('\'', escapes)
 		end := l.at
-		if !escapes { // the rest is a string of its own to the same effect
+		if !escapes { // a continuation can be read as a string of its own, to the same effect
 			return
 		}
 		l.blank()
@@ -126,7 +126,7 @@ func (l *lexer) continued(escapes bool) {
 	}
 }
 
-// quote moves behind the next mark that is not doubled.
+// quote moves past the next mark that is not doubled.
 func (l *lexer) quote(mark byte, escapes bool) {
 	l.at++
 	for l.at < len(l.text) {
@@ -145,7 +145,7 @@ func (l *lexer) quote(mark byte, escapes bool) {
 	l.at, l.unterminated = len(l.text), true
 }
 
-// dollar moves behind a string in dollar quotes, or behind a dollar.
+// dollar moves past a string in dollar quotes, or past a lone dollar sign.
 func (l *lexer) dollar() {
 	tag := l.at + 1
 	for tag < len(l.text) && inWord(l.text[tag]) && l.text[tag] != '$' {
@@ -164,7 +164,7 @@ func (l *lexer) dollar() {
 	l.at = tag + 1 + end + len(mark)
 }
 
-// blank moves behind white space and comments.
+// blank moves past white space and comments.
 func (l *lexer) blank() {
 	for l.at < len(l.text) {
 		rest := l.text[l.at:]
@@ -185,7 +185,7 @@ func (l *lexer) blank() {
 	}
 }
 
-// comment moves behind a comment, which may have comments in it.
+// comment moves past a comment and the comments nested in it.
 func (l *lexer) comment() {
 	depth := 0
 	for l.at < len(l.text) {

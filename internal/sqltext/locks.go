@@ -2,7 +2,7 @@ package sqltext
 
 import "slices"
 
-// foundIn is what is found in an item of FROM.
+// foundIn is what the locking clause does to an item of FROM.
 func (r locking) foundIn(i item) found {
 	switch {
 	case i.query == nil:
@@ -34,12 +34,12 @@ func (r locking) foundIn(i item) found {
 	return passed
 }
 
-// ofWith is what is found in a WITH query: its rows are locked only if it locks them itself.
+// ofWith is what the locking clause does to a WITH query: nothing, unless the WITH query locks its rows itself.
 func (r locking) ofWith(w *withQuery) found {
 	if w.read {
 		return w.found
 	}
-	w.read = true // it may read itself
+	w.read = true // set first: a recursive query reads itself
 	switch f := r.bodyOf(w); {
 	case r.locks(w.at, w.end):
 		w.found = f.settle()
@@ -58,7 +58,7 @@ func (r locking) bodyOf(w *withQuery) found {
 	return r.query(w.at, w.end, w.knows, nil)
 }
 
-// locks reports whether a query locks all that it reads at least as strongly as was asked.
+// locks reports whether a query locks everything that it reads, at least as strongly as asked.
 func (r locking) locks(at, end int) bool {
 	at = r.find(at, end, func(at int) bool { return r.is(at, "for") || r.is(at, "lock") && r.is(at+1, "in") })
 	if at == end {

@@ -2,23 +2,23 @@ package sqltext
 
 import "context"
 
-// Own is a text of our own, with what is known of it: nobody has to read it. It is the ctx that the text is sent with.
+// Own is a text that gormlock sends, with everything that reading the text would find out. It is the ctx of the call that sends the text.
 type Own struct {
 	context.Context
 	Query    string // the text
 	Text     Text   // what it does
-	Answers  bool   // whoever sends it reads the result
+	Answers  bool   // the sender reads the result
 	Prepared Prepared
 }
 
-// Prepared is a statement that may be executed in the place of a part of a text. The zero value is none.
+// Prepared is a prepared statement that can be executed in place of a part of a text. The zero value is none.
 type Prepared struct {
-	Name       string // which no other statement has
-	Definition string // prepares it
-	Execute    string // executes it
+	Name       string // unique
+	Definition string // the SQL that prepares it
+	Execute    string // the SQL that executes it
 
-	Before, After string // what is sent around it, in the same message
-	Undo          string // what takes Before back after the statement has failed
+	Before, After string // sent before and after it, in the same message
+	Undo          string // undoes Before if the statement has failed
 }
 
 type ownKey struct{}
@@ -31,7 +31,7 @@ func (o *Own) Value(key any) any {
 	return o.Context.Value(key)
 }
 
-// OwnIn is what is known of a text that is sent with ctx, nil for a text that is not ours.
+// OwnIn returns the Own of a text that is sent with ctx, nil if the text is not gormlock's.
 func OwnIn(ctx context.Context, query string) *Own {
 	if own, _ := ctx.Value(ownKey{}).(*Own); own != nil && own.Query == query {
 		return own

@@ -6,15 +6,15 @@ import "strings"
 type Parameter struct {
 	Start, End int // in the text
 	Number     int
-	Table      string // that of the column, if it is named
-	Column     string // the name of the column with which alone it is compared: column = $1, column IN ($1, $2); empty: none
+	Table      string // the table before the column's name, if there is one
+	Column     string // the column that it is compared with, and nothing else: column = $1, column IN ($1, $2); empty: none
 }
 
-// Parameters finds the parameters of a text. It is not ok where a setting of the server decides which of them are parts of
-// a string, or where the text does not end.
+// Parameters finds the parameters of a text. ok is false if a setting of the server decides which of them are parts of
+// a string, or if a string or comment has no end.
 func Parameters(text string) (found []Parameter, ok bool) {
 	ts, l := newTokens(text, false)
-	listed := -1 // the place behind a parameter of a list, which the next one may follow
+	listed := -1 // the place after a parameter in a list, where a comma and the next one may follow
 	var of Parameter
 	for at, t := range ts.all {
 		if text[t.start] != '$' || t.end-t.start > 1 { // a string in dollar quotes
@@ -46,7 +46,7 @@ func Parameters(text string) (found []Parameter, ok bool) {
 	return found, !l.backslash && !l.unterminated
 }
 
-// comparedWith is the column that stands before a comparison with what begins at a place, or before the list whose first element that is.
+// comparedWith is the column that the operand at a place is compared with, as in "column = here" or "column IN (here, …".
 func (t *tokens) comparedWith(at int) (table, column string, list bool) {
 	before := at - 1
 	if t.opens(before) && t.is(before-1, "in") {

@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// Lookup is what decides where names of tables are looked up. What a role is called may be in the search_path.
+// Lookup says which settings decide where names of tables are looked up. Roles count because the search_path can contain "$user".
 type Lookup uint8
 
-// What decides it.
+// The settings.
 const (
 	SearchPath Lookup = 1 << iota
 	Role
 	SessionUser
-	Unclear // and the text does not say itself to what it sets them
+	Unclear // the text alone does not say what it sets them to
 )
 
 const anyLookup = SearchPath | Role | SessionUser
 
-// turn is what a statement does to the tables that names stand for.
+// turn says how a statement changes which tables names stand for.
 type turn struct {
-	sets    Lookup // what of it, by its own words
-	names   bool   // a name may stand for another table after it
-	session bool   // also when the transaction has ended: the connection has another search_path, or another role, which that may name
+	sets    Lookup // the settings that its text changes
+	names   bool   // after it, a name may stand for another table
+	session bool   // even after the transaction, because the connection keeps the new search_path or role
 	tables  bool   // it may make, drop or rename tables
 }
 
@@ -34,7 +34,7 @@ func (s *statement) turns(text string) turn {
 		return turn{names: true, session: true, sets: setByCall(text)}
 	case s.makes, is(text, first, "create"), is(text, first, "alter"), is(text, first, "drop"), is(text, first, "import"):
 		return turn{names: true, tables: true}
-	case is(text, first, "do"), is(text, first, "call"): // what their code does is not seen
+	case is(text, first, "do"), is(text, first, "call"): // their code is not in the text
 		return turn{names: true, tables: true}
 	case is(text, first, "use"):
 		return turn{names: true, session: true, sets: SearchPath}
@@ -42,7 +42,7 @@ func (s *statement) turns(text string) turn {
 		return turn{names: true, session: true, sets: anyLookup | Unclear}
 	case is(text, first, "reset"):
 		sets := lookupBy(name(text, second))
-		if is(text, second, "all") { // that leaves the roles alone
+		if is(text, second, "all") { // RESET ALL leaves the roles alone
 			sets = SearchPath
 		}
 		return turn{names: sets != 0, session: sets != 0, sets: sets}
@@ -62,7 +62,7 @@ func makesTable(text string, t, before token) bool {
 	return is(text, t, "into") && !is(text, before, "insert") && !is(text, before, "merge")
 }
 
-// lookupBy is what a setting decides, or a word behind SET.
+// lookupBy is the Lookup for the name of a setting, or for a word after SET.
 func lookupBy(setting string) Lookup {
 	switch lower(setting) {
 	case "search_path", "schema":
@@ -77,7 +77,7 @@ func lookupBy(setting string) Lookup {
 
 var oneCall = regexp.MustCompile(`(?i)^\s*select\s+(?:pg_catalog\.)?set_config\s*\(\s*'(\w+)'\s*,\s*'[^'\\]*'\s*,\s*(?:true|false)\s*\)\s*;?\s*$`)
 
-// setByCall is what a text sets that calls set_config.
+// setByCall is what a text that calls set_config sets.
 func setByCall(text string) Lookup {
 	if found := oneCall.FindStringSubmatch(text); found != nil {
 		return lookupBy(found[1])
@@ -85,8 +85,8 @@ func setByCall(text string) Lookup {
 	return anyLookup | Unclear
 }
 
-// isOfPath reports whether the call of set_config whose arguments follow may be about the search_path or the role. What is no plain
-// string is known to the server only.
+// isOfPath reports whether a call of set_config with these arguments may set the search_path or the role. If the first argument is no plain
+// string, only the server knows.
 func isOfPath(arguments string) bool {
 	setting, plain := strings.CutPrefix(strings.TrimLeft(arguments, " \t\r\n("), "'")
 	setting, _, ends := strings.Cut(setting, "'")
@@ -95,8 +95,8 @@ func isOfPath(arguments string) bool {
 
 var onlySchema = regexp.MustCompile(`(?i)^\s*set\s+(?:local\s+|session\s+)?(?:search_path\s*(?:to|=)|schema)\s*(\w+|"[^"$]+"|'[^',]+')\s*;?\s*$`)
 
-// OnlySchema is the one schema where a text says that names are looked up, as the text spells it. It is empty if there are several, or if that
-// is not plain.
+// OnlySchema is the schema of a text that sets the search_path to a single one, as the text spells it. It is empty if there are several, or
+// if the text is not that simple.
 func OnlySchema(text string) string {
 	if found := onlySchema.FindStringSubmatch(text); found != nil && !strings.EqualFold(found[1], "default") {
 		return strings.Trim(found[1], `"'`)

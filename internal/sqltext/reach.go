@@ -9,26 +9,26 @@ import (
 // Asked is the locking clause at the end of a query.
 type Asked struct {
 	Strength int      // 1 is FOR UPDATE, 2 FOR NO KEY UPDATE, 3 FOR SHARE, 4 FOR KEY SHARE
-	Of       []string // what it locks, by the names in the query: all of FROM if there are none
-	Model    string   // the table whose rows the query is for, if it is for one
-	Descends bool     // it locks in the queries in FROM too, as PostgreSQL's does
+	Of       []string // the tables that it locks, by their names in the query; none: all of FROM
+	Model    string   // the table of the query's model, if it has one
+	Descends bool     // it locks rows of sub-queries in FROM too, as in PostgreSQL
 }
 
-// Reach is how far a locking clause reaches into what the query reads.
+// Reach says which of the rows that a query reads its locking clause locks.
 type Reach struct {
-	Relations []string // whose rows it locks, as the text names them
-	Functions []string // that compute rows which the query reads too. It locks none of them
-	Alone     []string // those of them beside which the query, or one in its FROM, reads no rows
-	With      string   // a WITH query that the query reads too, and in which it locks nothing
-	SubQuery  string   // the same of another query in FROM
+	Relations []string // the tables whose rows it locks, as the text names them
+	Functions []string // functions that compute rows for the query, which cannot be locked
+	Alone     []string // functions that are the only source of rows of the query, or of a query in its FROM
+	With      string   // a WITH query that the query reads, without locks
+	SubQuery  string   // another query in FROM that it reads without locks
 	Nothing   bool     // FROM has no table, only what computes rows
 	Unread    bool     // the text is not understood
 }
 
 // ReachOf reads the text of a query, with or without the FOR of its locking clause.
 //
-// PostgreSQL locks in tables, in the queries in FROM, and through views. It passes by, without an error, what WITH queries
-// and functions have read. What a level of the query does not read from, by its list of columns, does not matter.
+// PostgreSQL locks rows of tables, of queries in FROM, and of the tables under views. It does not lock rows that WITH queries
+// and functions read, and reports no error. Items of FROM that no column of the query comes from do not matter.
 func ReachOf(query string, asked Asked) Reach {
 	reach, l := readReach(query, false, asked)
 	if !l.backslash {
@@ -69,11 +69,11 @@ type locking struct {
 
 // found is what a locking clause does to a part of a query.
 type found struct {
-	relations      []relation // it locks in these
-	settled        []relation // a clause of the part itself has locked in these
+	relations      []relation // the clause locks their rows
+	settled        []relation // a locking clause of the part itself locks their rows
 	functions      []string
-	alone          []string // the functions beside which no rows are read
-	given          string   // a function that was given a query, in which the clause locks nothing
+	alone          []string // the functions that are the only source of rows
+	given          string   // a function with a query among its arguments, where the clause locks nothing
 	with, subQuery string
 }
 
@@ -99,7 +99,7 @@ func (f found) and(g found) found {
 	return f
 }
 
-// beside is for a part of which only what functions compute is read.
+// beside adds what was computed if the query's columns come only from functions, and f is all of FROM.
 func (f found) beside(computed found) found {
 	if f.hasRows() {
 		f.alone = append(slices.Clip(f.alone), computed.functions...)
@@ -110,13 +110,13 @@ func (f found) beside(computed found) found {
 	return f
 }
 
-// settle is for a part with a locking clause of its own.
+// settle notes that the part has a locking clause of its own, which locks its tables.
 func (f found) settle() found {
 	f.settled, f.relations = append(slices.Clip(f.settled), f.relations...), nil
 	return f
 }
 
-// query reads a query: what a locking clause behind it, of these names or of all, locks in it.
+// query reads what a locking clause after a query locks in it: the items with these names, or all.
 func (r locking) query(at, end int, known *withQuery, of []string) found {
 	at, known = r.with(at, end, known)
 	switch {
@@ -152,7 +152,8 @@ func allOf(items []item) (f found) {
 	return f
 }
 
-// readFrom is what is found of the items that a list of columns reads from. If it may be any, the rows of the model are meant.
+// readFrom is what the clause does to the items that a list of columns reads from. If the list may read from any of them, the rows of the
+// model count.
 func (r locking) readFrom(items []item, list []column) found {
 	names, all := tablesOf(list)
 	var f found
@@ -164,7 +165,7 @@ func (r locking) readFrom(items []item, list []column) found {
 	if own := r.ofModel(items); all && len(own.functions) > 0 && !own.hasRows() {
 		f = own
 	}
-	if !f.hasRows() { // it reads what is computed, for each row of the others
+	if !f.hasRows() { // the columns are computed, for each row of the other items
 		return allOf(items).beside(f)
 	}
 	if all && slices.ContainsFunc(items, func(i item) bool { return i.isLocked() && i.has(r.asked.Model) }) {
@@ -173,12 +174,12 @@ func (r locking) readFrom(items []item, list []column) found {
 	return f
 }
 
-// ofModel is what is found of the items that the query calls by the name of the model's table.
+// ofModel is what the clause does to the items that have the name of the model's table in the query.
 func (r locking) ofModel(items []item) found {
 	return allOf(slices.DeleteFunc(slices.Clone(items), func(i item) bool { return r.asked.Model == "" || !i.isOne([]string{r.asked.Model}) }))
 }
 
-// tablesOf are the names of what a list of columns reads from. It may be all if a column has no name before it.
+// tablesOf are the names of the tables that a list of columns reads from. all says that a column does not name its table.
 func tablesOf(list []column) (names []string, all bool) {
 	for _, c := range list {
 		switch {

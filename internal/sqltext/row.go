@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// JudgesRow reports whether a query looks at nothing but the row that it judges: its FROM, with which the text begins, has one table, and there is no
-// sub-query and no function that may read tables. It reports false where the text does not show that. Behind a table's name a function can stand
-// like a column, so only what isColumn knows is taken for one. Operators, casts and functions that are named like one of PostgreSQL's are taken for
-// its own: see RowWords.
+// JudgesRow reports whether the conditions of a query depend on nothing but the row that they judge. The text begins with FROM, which must have
+// one table, and there must be no sub-query and no function that may read tables. If the text does not show that, it reports false. PostgreSQL
+// lets a function stand after a table's name like a column (t.f), so only names that isColumn knows count as columns. Operators, casts, and
+// functions with the name of one of PostgreSQL's own count as PostgreSQL's: see RowWords.
 func JudgesRow(text string, isColumn func(name string) bool) bool {
 	l := lexer{text: text}
 	if !is(text, l.next(), "from") {
@@ -36,7 +36,7 @@ func JudgesRow(text string, isColumn func(name string) bool) bool {
 	return !l.unterminated && !l.backslash
 }
 
-// behindName is the token behind the name of a table.
+// behindName is the token after the name of a table.
 func behindName(l *lexer) (t token, ok bool) {
 	for {
 		if !isNamed(l.next()) {
@@ -52,7 +52,7 @@ func isNamed(t token) bool { return t.kind == word || t.kind == quoted || t.kind
 
 func isDot(text string, t token) bool { return t.kind == other && text[t.start:t.end] == "." }
 
-// isRowWord looks among rowWords, without a copy of the word.
+// isRowWord looks a word up in rowWords. It allocates nothing.
 func isRowWord(word string) bool {
 	var small [24]byte
 	if len(word) > len(small) {

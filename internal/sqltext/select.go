@@ -8,7 +8,7 @@ func newReader(text string, escapes bool) (reader, lexer) {
 	return reader{ts}, l
 }
 
-// isQuery reports whether a bracket has a query in it, which may begin with a bracket too. A join of queries is none.
+// isQuery reports whether a bracket contains a query, which may begin with another bracket. A join of queries is not a query.
 func (r reader) isQuery(at int) bool {
 	switch {
 	case !r.opens(at):
@@ -20,7 +20,7 @@ func (r reader) isQuery(at int) bool {
 	return r.isAny(at+1, "select", "with", "values", "table")
 }
 
-// behindDistinct is where the list of columns begins.
+// behindDistinct is where the list of columns begins, after DISTINCT or ALL.
 func (r reader) behindDistinct(at int) int {
 	switch {
 	case r.is(at, "distinct") && r.is(at+1, "on") && r.opens(at+2):
@@ -31,15 +31,15 @@ func (r reader) behindDistinct(at int) int {
 	return at
 }
 
-// listEnds are the words behind FROM and its tables.
+// listEnds are the words that can follow FROM and its tables.
 var listEnds = []string{"where", "group", "having", "window", "union", "intersect", "except", "order", "limit", "offset", "fetch", "for"}
 
-// isFrom reports whether FROM begins here. It is a part of IS DISTINCT FROM too.
+// isFrom reports whether FROM begins here. The word in IS DISTINCT FROM does not count.
 func (r reader) isFrom(at int) bool {
 	return r.isKeyword(at, "from") && (!r.is(at-1, "distinct") || !r.isAny(at-2, "is", "not"))
 }
 
-// columnsEnd is where the list of columns ends that begins here, and whether FROM stands there.
+// columnsEnd is the end of the list of columns that begins here, and whether FROM follows.
 func (r reader) columnsEnd(at, end int) (from int, has bool) {
 	from = r.find(at, end, func(at int) bool { return r.isFrom(at) || r.isKeyword(at, listEnds...) })
 	return from, from < end && r.isFrom(from)

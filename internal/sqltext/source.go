@@ -2,14 +2,14 @@ package sqltext
 
 import "slices"
 
-// Sources are the names in a text that the columns which it returns may come from, as the server stores them. If all columns are written to
-// be of one table, they are those of the columns and of that table. Else they are all names of the text, be they of tables, columns or
-// functions. Only columns count that come back under a wanted name; where wanted is nil, all do. A name behind a dot has the dot before it.
-// Told says that nothing else can give the columns.
+// Sources are the names from which the returned columns of a text may come, as the server stores them. If the text says that all these columns
+// are of one table, they are the names of the columns and of that table. Otherwise they are all names in the text: tables, columns and
+// functions. Only columns that come back under a wanted name count; if wanted is nil, all do. A name after a dot keeps the dot before it.
+// told says that the columns can come from nothing else.
 func Sources(text string, wanted func(name string) bool) (names []string, told bool) {
 	r, l := newReader(text, false)
 	if r.unread || l.unterminated || l.backslash || !r.opens(0) && !r.isAny(0, "select", "with", "values", "insert", "update", "delete", "merge", "replace") {
-		return nil, false // FETCH and EXECUTE say nothing of what they give
+		return nil, false // FETCH and EXECUTE do not say what they return
 	}
 	own := r.ownColumns(wanted)
 	seen := map[string]bool{}
@@ -32,14 +32,14 @@ func Sources(text string, wanted func(name string) bool) (names []string, told b
 	return names, true
 }
 
-// reserved are words of most queries, which no name is without quotes.
+// reserved are frequent words of queries that cannot be names without quotes.
 var reserved = []string{
 	"select", "distinct", "all", "from", "where", "and", "or", "not", "as", "in", "is", "null", "on", "join", "left", "inner",
 	"group", "order", "limit", "returning", "with", "into",
 }
 
-// ownColumns are the places of the columns that are wanted and of the first table of FROM, if they are all its own: it is the only one, or
-// they are written with its name. It is nil for any other text.
+// ownColumns are the places of the wanted columns and of the first table of FROM, if all these columns belong to that table: it is the only
+// one, or its name is before each of them. It is nil for any other text.
 func (r reader) ownColumns(wanted func(string) bool) map[int]bool {
 	if !r.is(0, "select") || r.hasOuter("union", "intersect", "except") {
 		return nil
@@ -48,7 +48,7 @@ func (r reader) ownColumns(wanted func(string) bool) map[int]bool {
 	if !has {
 		return nil
 	}
-	var tables []string // of each column, empty where none is written
+	var tables []string // the table before each column, empty if there is none
 	places := map[int]bool{}
 	for _, c := range r.columns(r.behindDistinct(1), from) {
 		if name, known := c.called(); known && wanted != nil && !wanted(name) && c.column != "*" {

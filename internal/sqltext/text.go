@@ -10,8 +10,8 @@ import (
 // Verb is what a command does to a transaction.
 type Verb uint8
 
-// The verbs. A Commit and a Rollback end the transaction; Detach prepares it for a commit in two phases, whose end is
-// somebody else's.
+// The verbs. A Commit and a Rollback end the transaction. Detach is PREPARE TRANSACTION: the transaction leaves the session, and
+// somebody else ends it.
 const (
 	Begin Verb = iota + 1
 	Commit
@@ -34,17 +34,17 @@ type Command struct {
 type Text struct {
 	Commands []Command // in their order
 	Single   bool      // the text is one statement
-	Writes   bool      // it may write rows: it is not known to only read
-	Counted  bool      // it is one INSERT, UPDATE or DELETE, whose answer says how many rows it has written
-	Renames  bool      // after it, the name of a table may stand for another one
-	Roams    bool      // so it may when the transaction has ended: the search_path of the connection is another
-	Sets     Lookup    // what it sets of that which decides where names are looked up
-	Setting  string    // the text that does
+	Writes   bool      // it may write rows
+	Counted  bool      // it is one INSERT, UPDATE or DELETE: its answer has the number of written rows
+	Renames  bool      // after it, the name of a table may stand for another table
+	Roams    bool      // even after the transaction, because the connection keeps the new search_path or role
+	Sets     Lookup    // the settings about where names are looked up that it changes
+	Setting  string    // the text, if Sets is not 0
 	Remakes  bool      // it may make, drop or rename tables
 	Unsure   bool      // a setting of the server decides where its strings end, and so what its commands are
 }
 
-// Read reads a text. It allocates nothing where there is no command.
+// Read reads a text. It allocates nothing if there is no command.
 func Read(text string) Text {
 	if isPlainWrite(text) {
 		return Text{Single: true, Writes: true, Counted: true}
@@ -66,7 +66,7 @@ func Read(text string) Text {
 	return t
 }
 
-// isPlainWrite knows, without reading them to the end, most of the statements that GORM sends.
+// isPlainWrite recognises most writes that GORM sends, without reading them to the end.
 func isPlainWrite(text string) bool {
 	if len(text) < 7 || text[6] != ' ' || strings.IndexByte(text, ';') >= 0 {
 		return false
@@ -94,7 +94,8 @@ func (t Text) Commits() bool {
 	return false
 }
 
-// RollsBack reports whether the text leaves the transaction rolled back, and no other one open. One that failed may have done so before.
+// RollsBack reports whether the text leaves the transaction rolled back, with no other one open. If the text failed, it may have done so
+// before the failure.
 func (t Text) RollsBack(failed bool) (is bool) {
 	for _, c := range t.Commands {
 		switch c.Verb {
@@ -113,12 +114,12 @@ func (t Text) IsSavepoint() bool {
 	return t.Single && !t.Unsure && len(t.Commands) == 1 && t.Commands[0].Verb >= Savepoint
 }
 
-// GoesBack reports whether the text goes back to a savepoint, maybe among other commands.
+// GoesBack reports whether the text rolls back to a savepoint, perhaps among other commands.
 func (t Text) GoesBack() bool {
 	return slices.ContainsFunc(t.Commands, func(c Command) bool { return c.Verb == RollbackTo })
 }
 
-// GoesOn reports whether the text ends a transaction and goes on: in another one, or in none.
+// GoesOn reports whether the text ends a transaction and then continues, in another one or in none.
 func (t Text) GoesOn() bool {
 	return slices.ContainsFunc(t.Commands, func(c Command) bool {
 		return (c.Verb == Commit || c.Verb == Rollback || c.Verb == Detach) && (c.Chain || !c.Last)
@@ -158,16 +159,16 @@ func parse(text string, escapes bool) (Text, lexer) {
 	}
 }
 
-// statement is one of a text: its first tokens, and what of the others matters.
+// statement is one statement of a text: its first tokens, and what matters of the others.
 type statement struct {
 	head  [6]token
 	count int  // of its tokens
 	calls bool // it calls a function that may write, or has a word of a statement that writes
-	path  bool // it calls set_config for what decides where names are looked up
+	path  bool // it calls set_config for a setting that decides where names are looked up
 	makes bool // it is a SELECT INTO
 }
 
-// read takes the tokens up to the end of the statement, and reports whether another may follow.
+// read reads up to the end of the statement, and reports whether another statement may follow.
 func (s *statement) read(l *lexer) (more bool) {
 	parens, body := 0, 0
 	before := token{}
@@ -200,7 +201,8 @@ func (s *statement) read(l *lexer) (more bool) {
 	}
 }
 
-// nesting follows the body of a function in SQL (BEGIN ATOMIC … END), whose statements are no statements of the text.
+// nesting returns how a word changes the nesting in the body of a SQL function (BEGIN ATOMIC … END). The statements in a body are not
+// statements of the text.
 func (s *statement) nesting(text string, t token, body int) int {
 	if s.count < 3 || !is(text, s.head[0], "create") {
 		return 0
@@ -223,7 +225,7 @@ func (s *statement) command(text string) Command {
 	if s.head[0].kind != word {
 		return Command{}
 	}
-	second := 1 // the place behind WORK and TRANSACTION
+	second := 1 // the place after WORK or TRANSACTION
 	if is(text, s.head[1], "work") || is(text, s.head[1], "transaction") {
 		second = 2
 	}
@@ -236,7 +238,7 @@ func (s *statement) command(text string) Command {
 		return Command{Verb: Release, Name: name(text, s.behind(text, 1))}
 	case is(text, first, "rollback") && is(text, s.head[second], "to"):
 		return Command{Verb: RollbackTo, Name: name(text, s.behind(text, second+1))}
-	case is(text, s.head[1], "prepared"): // in two phases, and in no transaction
+	case is(text, s.head[1], "prepared"): // COMMIT PREPARED and ROLLBACK PREPARED run outside of transactions
 	case is(text, first, "rollback"), is(text, first, "abort"):
 		return Command{Verb: Rollback, Chain: chain}
 	case is(text, first, "commit"), is(text, first, "end"):
@@ -249,7 +251,7 @@ func (s *statement) command(text string) Command {
 	return Command{}
 }
 
-// behind is the token here, or the next one where here is the word SAVEPOINT. SAVEPOINT may be a name as well.
+// behind is the token here, or the next one if this is the keyword SAVEPOINT. A savepoint can also have the name SAVEPOINT.
 func (s *statement) behind(text string, here int) token {
 	if is(text, s.head[here], "savepoint") && s.head[here+1].kind != eof {
 		return s.head[here+1]
@@ -257,10 +259,10 @@ func (s *statement) behind(text string, here int) token {
 	return s.head[here]
 }
 
-// longest is how much of a name the server keeps.
+// longest is how many bytes of a name the server keeps.
 const longest = 63
 
-// name is a name as the server understands it, empty where only it knows how.
+// name is a name as the server understands it, empty if only the server knows.
 func name(text string, t token) string {
 	raw := text[t.start:t.end]
 	switch t.kind {
@@ -288,7 +290,7 @@ func is(text string, t token, keyword string) bool {
 	return t.kind == word && t.end-t.start == len(keyword) && strings.EqualFold(text[t.start:t.end], keyword)
 }
 
-// lower changes what the server changes in a name without quotes: letters of ASCII.
+// lower changes ASCII letters only, as the server does in a name without quotes.
 func lower(s string) string {
 	for i := range len(s) {
 		if c := s[i]; c >= 'A' && c <= 'Z' {

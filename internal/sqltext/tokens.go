@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// tokens are the words and signs of a text. A place is the number of one of them. It may be before the first or behind the last one.
+// tokens are the words and signs of a text. A place is the number of one of them. It may be before the first or after the last one.
 type tokens struct {
 	text   string
 	all    []token
-	ends   []int // of the token that opens a bracket, the place of the one that closes it
-	unread bool  // the brackets do not fit, or something is not understood
+	ends   []int // for a token that opens a bracket the place of the closing one, else its own place
+	unread bool  // the brackets do not match, or something is not understood
 }
 
 func newTokens(text string, escapes bool) (*tokens, lexer) {
@@ -51,7 +51,7 @@ func (t *tokens) isAny(at int, keywords ...string) bool {
 	return slices.ContainsFunc(keywords, func(keyword string) bool { return t.is(at, keyword) })
 }
 
-// isKeyword is isAny where the word may be the name of a column too.
+// isKeyword is isAny for words that can also be names of columns: not after AS or a dot.
 func (t *tokens) isKeyword(at int, keywords ...string) bool {
 	return t.isAny(at, keywords...) && !t.is(at-1, "as") && !t.sign(at-1, ".")
 }
@@ -75,7 +75,7 @@ func (t *tokens) between(at, end int) string { return t.text[t.all[at].start:t.a
 // name is a name as the server understands it.
 func (t *tokens) name(at int) string { return name(t.text, t.all[at]) }
 
-// written is a name without its quotes. What is not quoted stays as it is: not each server changes it.
+// written is a name without its quotes. An unquoted name keeps its case, because not every server folds it.
 func (t *tokens) written(at int) string {
 	if t.kind(at) == word {
 		return t.between(at, at+1)
@@ -83,7 +83,7 @@ func (t *tokens) written(at int) string {
 	return t.name(at)
 }
 
-// path is a name with those before it, without what may stand between them.
+// path is a qualified name, without white space and comments between its parts.
 func (t *tokens) path(at, end int) string {
 	var b strings.Builder
 	for ; at < end; at++ {
@@ -102,7 +102,7 @@ func (t *tokens) isPath(at, end int) bool {
 	return true
 }
 
-// pathEnd is the end of the name at a place, with those behind its dots.
+// pathEnd is the end of the qualified name that begins at a place.
 func (t *tokens) pathEnd(at int) int {
 	for at++; t.sign(at, ".") && t.isName(at+1); {
 		at += 2
@@ -110,7 +110,7 @@ func (t *tokens) pathEnd(at int) int {
 	return at
 }
 
-// find is the place of the first token for which found holds, outside of brackets, or end.
+// find is the place of the first token outside of brackets for which found returns true, or end.
 func (t *tokens) find(at, end int, found func(at int) bool) int {
 	for at < end && !found(at) {
 		at = t.ends[at] + 1

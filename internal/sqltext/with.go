@@ -1,17 +1,17 @@
 package sqltext
 
-// withQuery is a query of WITH, whose name is known to what stands behind it.
+// withQuery is a query of WITH. What follows it in the text can use its name.
 type withQuery struct {
 	name    string
 	at, end int
-	writes  bool       // it is no query, but writes rows
-	outer   *withQuery // known beside it
-	knows   *withQuery // what it knows itself
-	read    bool       // what is found in it is known, or is just being looked for
+	writes  bool       // it writes rows
+	outer   *withQuery // the next one that is visible where this one is
+	knows   *withQuery // the first one that it can use itself
+	read    bool       // found is known, or is being determined
 	found   found
 }
 
-// with reads the list of a WITH, and where the query begins that knows it.
+// with reads the list of a WITH. It returns where the query after the list begins, and the WITH queries that this query can use.
 func (r reader) with(at, end int, known *withQuery) (int, *withQuery) {
 	if !r.is(at, "with") {
 		return at, known
@@ -30,7 +30,7 @@ func (r reader) with(at, end int, known *withQuery) (int, *withQuery) {
 		w := &withQuery{name: r.name(at), at: body + 1, end: r.ends[body], outer: known, knows: known}
 		w.writes = r.isAny(w.at, "insert", "update", "delete", "merge")
 		known, own = w, append(own, w)
-		at = r.find(r.ends[body]+1, end, func(at int) bool { // behind it may stand SEARCH and CYCLE, which have commas too
+		at = r.find(r.ends[body]+1, end, func(at int) bool { // SEARCH and CYCLE may follow, which have commas too
 			return r.opens(at) || r.isAny(at, "select", "table", "values", "insert", "update", "delete", "merge") ||
 				r.sign(at, ",") && r.isName(at+1) && (r.opens(at+2) || r.is(at+2, "as"))
 		})

@@ -2,8 +2,8 @@ package sqltext
 
 import "strings"
 
-// writes reports whether the statement may write rows. What only reads is known by its first word, and calls no function
-// that could do more.
+// writes reports whether the statement may write rows. A statement only reads if its first word says so and it calls no function
+// that may write.
 func (s *statement) writes(text string) bool {
 	first := s.head[0]
 	if first.kind == opening { // (SELECT …) UNION …
@@ -25,18 +25,18 @@ func (s *statement) writes(text string) bool {
 	return true
 }
 
-// isCounted reports whether the answer to the statement says how many rows it has written.
+// isCounted reports whether the server's answer to the statement has the number of written rows.
 func (s *statement) isCounted(text string) bool {
 	return is(text, s.head[0], "insert") || is(text, s.head[0], "update") || is(text, s.head[0], "delete")
 }
 
-// reading are the first words of statements that write only by what they call, or by a part that says so.
+// reading are the first words of statements that write only if they call a function that does, or have a part that does.
 var reading = []string{"select", "with", "values", "table", "explain"}
 
 // setting are the first words of statements that write no rows at all.
 var setting = []string{"set", "show", "reset", "lock", "listen", "unlisten", "notify", "discard", "deallocate", "pragma"}
 
-// isWriting reports whether a word makes a part of a SELECT, of a WITH or of an EXPLAIN write.
+// isWriting reports whether a word begins a part of a SELECT, WITH or EXPLAIN that writes.
 func isWriting(text string, t, before token) bool {
 	for _, w := range [...]string{"insert", "delete", "merge", "into"} {
 		if is(text, t, w) {
@@ -46,7 +46,7 @@ func isWriting(text string, t, before token) bool {
 	return is(text, t, "update") && !is(text, before, "for") && !is(text, before, "key")
 }
 
-// harmless reports whether a parenthesis behind this token calls nothing that can write.
+// harmless reports whether a parenthesis after this token calls no function that can write.
 func harmless(text string, before token) bool {
 	switch before.kind {
 	case word:

@@ -9,8 +9,8 @@ import (
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
-// borrowed is one of the application's connections. It is given back once: to the application's pool if it is clean, and
-// closed otherwise.
+// borrowed is one of the application's connections. It is given back once: to the application's pool if it is clean. Otherwise
+// it is closed.
 type borrowed struct {
 	pool   *Pool
 	conn   *sql.Conn
@@ -50,7 +50,7 @@ func (b *borrowed) beginDriver(ctx context.Context, opts driver.TxOptions) (driv
 	if opts.Isolation != 0 || opts.ReadOnly {
 		return nil, errors.New("gormlock: the driver cannot begin a transaction with an isolation level or read-only")
 	}
-	return b.driver.Begin() //nolint:staticcheck // such a driver has no other way to begin
+	return b.driver.Begin() //nolint:staticcheck // an old driver has no other way to begin
 }
 
 // reusable reports whether the connection is outside of any transaction after a commit that failed with err.
@@ -62,7 +62,7 @@ func (b *borrowed) reusable(err error) bool {
 	return ok && resetter.ResetSession(context.Background()) == nil
 }
 
-// wireOnce looks for the wire when it is first asked for.
+// wireOnce returns the wire. The first call looks for it.
 func (b *borrowed) wireOnce() wire {
 	if !b.asked {
 		b.asked, b.wire = true, b.pool.wireOf(b.driver)
@@ -70,7 +70,8 @@ func (b *borrowed) wireOnce() wire {
 	return b.wire
 }
 
-// status asks the driver, which knows without a question to the server. A connection that was given back is others'.
+// status asks the driver, which knows the status without asking the server. It does not ask after the connection was given back, because then
+// the connection belongs to others.
 func (b *borrowed) status() Status {
 	if b.returned {
 		return Gone
@@ -89,7 +90,7 @@ func (b *borrowed) CheckNamedValue(value *driver.NamedValue) error {
 	switch conn := b.driver.(type) {
 	case driver.NamedValueChecker:
 		return conn.CheckNamedValue(value)
-	case nil: // nothing could be borrowed, so it is not executed
+	case nil: // nothing could be borrowed
 		return nil
 	}
 	return driver.ErrSkip

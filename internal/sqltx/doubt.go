@@ -11,8 +11,8 @@ import (
 	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
-// doubt remembers what an error says about the connection: the driver has given it up, or the server has rolled the
-// transaction back. Each later statement would then be committed by itself, so it is refused.
+// doubt looks at an error: the driver may have given the connection up, or the server may have rolled the transaction
+// back. After a rollback each later statement would be committed by itself, so it is refused.
 func (c *loan) doubt(err error) {
 	if errors.Is(err, driver.ErrBadConn) {
 		c.clean = false
@@ -20,7 +20,7 @@ func (c *loan) doubt(err error) {
 	if err == nil || c.tx == nil || c.tx.over {
 		return
 	}
-	if c.implicit == sqltext.Commits && !sqlstate.EndsTransaction(err) { // which it may have done before it failed
+	if c.implicit == sqltext.Commits && !sqlstate.EndsTransaction(err) { // it may have committed before it failed
 		c.followImplicit(c.implicit)
 		return
 	}
@@ -31,11 +31,12 @@ func (c *loan) doubt(err error) {
 	_ = c.tx.rollback()
 }
 
-// whetherOpen is a question that MariaDB answers, and MySQL does not know.
+// whetherOpen is a question that MariaDB answers. MySQL does not know it.
 const whetherOpen = "SELECT IF(@@in_transaction,'open','over')"
 
-// followImplicit follows a text that may have ended the transaction without saying so. Where the server has committed it another
-// one is begun, so that what follows is executed in one, and row locks last. What a routine did to it nobody knows.
+// followImplicit follows a text of MySQL or MariaDB that may have ended the transaction without a COMMIT. If the server has committed, it
+// begins another transaction, so that later statements run in one and row locks last. If a routine has ended the transaction, it is not
+// known how, so nothing more is executed.
 func (c *loan) followImplicit(how sqltext.Implicit) {
 	if c.tx == nil || c.tx.over {
 		return
@@ -59,8 +60,8 @@ func (c *loan) followImplicit(how sqltext.Implicit) {
 	c.tx.tx = tx
 }
 
-// hasEnded reports whether the transaction ended with this error, because the server rolled it back or otherwise. If the
-// error does not say so, it asks the server.
+// hasEnded reports whether the transaction ended with this error, by a rollback or otherwise. If the error does not show it, hasEnded
+// asks the server.
 func (c *loan) hasEnded(err error) bool {
 	if sqlstate.EndsTransaction(err) {
 		return true
@@ -75,7 +76,7 @@ func (c *loan) hasEnded(err error) bool {
 	return over
 }
 
-// ask asks the server whether the transaction is over. If the question itself fails, it is not known.
+// ask asks the server whether the transaction is over. If the question itself fails, known is false.
 func (c *loan) ask(question string) (over, known bool) {
 	queryer, ok := c.driver.(driver.QueryerContext)
 	if !ok {

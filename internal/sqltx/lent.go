@@ -13,7 +13,7 @@ import (
 // rollbackTime bounds a rollback. After it the connection is closed, which rolls back too.
 const rollbackTime = 5 * time.Second
 
-// lent is a connection of the lender's. database/sql uses it again and again; each time it borrows one of the application's.
+// lent is a connection of the lender. database/sql reuses it, and for each use it borrows one of the application's connections.
 type lent struct {
 	pool *Pool
 	*loan
@@ -27,22 +27,22 @@ type loan struct {
 	mu      sync.Mutex // one call to the driver at a time: ctx ends on another goroutine
 	tx      *lentTx    // the open transaction: own
 	own     lentTx
-	steps   steps // the ctx that the driver keeps for it
+	steps   steps // the ctx that the driver keeps for the transaction
 	rows    int   // number of open results, which use the driver's connection
 	expired error // ctx has ended; nothing is executed any more
 
-	implicit sqltext.Implicit // of the text that is executed
+	implicit sqltext.Implicit // of the text being executed
 	late     []lateText       // texts that the watcher has not heard of yet
 }
 
-// borrow takes a connection of the application's, for the transaction whose Opening ctx has, or for a statement.
+// borrow takes one of the application's connections, for the transaction of the Opening in ctx, or for a statement.
 func (p *Pool) borrow(ctx context.Context) (*loan, error) {
 	var l *loan
 	if opening, _ := ctx.Value(openingKey{}).(*Opening); opening == nil {
 		l = &loan{borrowed: borrowed{pool: p, clean: true}}
 	} else {
 		l, ctx = &opening.loan, opening.ctx
-		*l = loan{borrowed: borrowed{pool: p, clean: true}, opening: opening} // it may be tried again
+		*l = loan{borrowed: borrowed{pool: p, clean: true}, opening: opening} // set anew: database/sql may try again
 	}
 	if err := l.take(ctx); err != nil {
 		return nil, err
@@ -50,8 +50,8 @@ func (p *Pool) borrow(ctx context.Context) (*loan, error) {
 	return l, nil
 }
 
-// ResetSession borrows again: database/sql calls it before it uses a connection that it has kept. It would not heed another
-// error than that the connection is bad, so the first use returns that.
+// ResetSession borrows again: database/sql calls it before it reuses a connection. It ignores every error but driver.ErrBadConn, so
+// the first use of the connection returns the others.
 func (c *lent) ResetSession(ctx context.Context) error {
 	again, err := c.pool.borrow(ctx)
 	if errors.Is(err, driver.ErrBadConn) {
@@ -64,13 +64,13 @@ func (c *lent) ResetSession(ctx context.Context) error {
 	return nil
 }
 
-// IsValid gives back what was borrowed: database/sql calls it, once, when the transaction or the statement is done with it.
+// IsValid gives the borrowed connection back: database/sql calls it once, when the transaction or the statement no longer needs it.
 func (c *lent) IsValid() bool {
 	_ = c.Close()
 	return true
 }
 
-// Close gives back what was borrowed.
+// Close gives the borrowed connection back.
 func (c *lent) Close() error {
 	if c.loan != nil {
 		c.end()
@@ -120,11 +120,11 @@ func afterEnd(ctx context.Context, run func()) (stop func() bool) {
 func neverEnds() bool { return true }
 
 func (c *loan) beginByDriver(ctx context.Context, opts driver.TxOptions) (*lentTx, error) {
-	// The driver keeps this ctx. It must not end with the caller's, because a commit and a rollback need one that lives.
+	// The driver keeps this ctx. It must not end with the caller's, because a commit and a rollback need one that has not ended.
 	running, interrupt := context.WithCancel(ctx)
 	stop := afterEnd(c.opening.ctx, interrupt)
 	tx, err := c.beginDriver(running, opts)
-	// As in database/sql: if the driver refuses to begin, the connection is not closed for that.
+	// As in database/sql: if the driver only refuses to begin, the connection stays open.
 	c.clean = err != nil && c.opening.ctx.Err() == nil && !errors.Is(err, driver.ErrBadConn)
 	if !stop() && err == nil {
 		err = c.opening.ctx.Err()
@@ -136,8 +136,8 @@ func (c *loan) beginByDriver(ctx context.Context, opts driver.TxOptions) (*lentT
 	return c.begun(tx, interrupt), nil
 }
 
-// beginByText begins with the texts of the plan. Each text has its own ctx. If the ctx of the plan cannot end, that of a
-// text cannot either, and the driver need not watch it.
+// beginByText begins with the texts of the opening. Each text is sent with the opening's ctx. If that cannot end, the driver need
+// not watch it.
 func (c *loan) beginByText(opts driver.TxOptions) (*lentTx, error) {
 	begin, err := beginText(opts)
 	if err != nil {
@@ -166,8 +166,8 @@ func (c *loan) begun(tx driver.Tx, interrupt context.CancelFunc) *lentTx {
 	return &c.own
 }
 
-// expire rolls back and returns the connection when ctx has ended. The Watcher hears of the end later: see lentTx. That nothing can be
-// committed any more it hears now: with the rollback the server lets others have the rows.
+// expire rolls back and returns the connection when ctx has ended. The Watcher hears of the end later: see lentTx. But it must hear before the
+// rollback that nothing can be committed any more, because the rollback lets others have the rows.
 func (t *lentTx) expire() {
 	c := t.conn
 	c.mu.Lock()
@@ -224,7 +224,7 @@ func (c *loan) exec(ctx context.Context, query string, args []driver.NamedValue)
 	}
 	result, err := execer.ExecContext(ctx, query, args)
 	c.doubt(err)
-	return result, err
+	return result, c.unheard(err)
 }
 
 func (c *loan) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
@@ -244,22 +244,22 @@ func (c *loan) QueryContext(ctx context.Context, query string, args []driver.Nam
 	return c.opened(ctx, rows, heard, err)
 }
 
-// opened counts a result as open until it is closed. Until then a text of several statements may not be executed to the
-// end.
+// opened counts a result as open until it is closed. A text of several statements may not be executed to the end before
+// that.
 func (c *loan) opened(ctx context.Context, rows driver.Rows, heard heard, err error) (driver.Rows, error) {
 	c.doubt(err)
 	if err != nil || heard.text.Single && heard.implicit == sqltext.Nothing {
 		c.tell(&heard, err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, c.unheard(err)
 	}
 	c.rows++
 	return &lentRows{Rows: rows, conn: c, ctx: ctx, heard: heard}, nil
 }
 
-// PrepareContext does not speak to the server: the statement is executed through the connection when it is used, where
-// drivers have a cache of their own.
+// PrepareContext sends nothing to the server. When the statement is used, the connection executes it as a text: drivers have
+// a cache of prepared statements of their own.
 func (c *lent) PrepareContext(_ context.Context, query string) (driver.Stmt, error) {
 	c.pool.keepLender()
 	return &stmt{conn: c, query: query}, nil

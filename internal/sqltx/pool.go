@@ -20,28 +20,29 @@ import (
 type Pool struct {
 	db       *sql.DB
 	patience time.Duration
+	speech   Speech
 
 	wires     sync.Map // driver.Conn → found
 	wireCount atomic.Int32
 
 	mu       sync.Mutex
-	lender   *sql.DB     // makes each *sql.Tx; nil if nothing has needed it for a moment, because it has a goroutine
+	lender   *sql.DB     // makes each *sql.Tx; nil if nothing has needed it for a moment, because it costs a goroutine
 	users    int         // transactions that need the lender
 	prepared bool        // statements were prepared on the lender; they live as long as the application keeps them
 	used     int         // how often a transaction took the lender
-	idle     *time.Timer // closes a lender that nothing needs; nil without one
+	idle     *time.Timer // closes a lender that nothing needs; nil if none is set
 
-	abandoned map[*lentTx]*time.Timer // by their ctx: each waits for the program to end it, and ends it then
+	abandoned map[*lentTx]*time.Timer // transactions that ctx has ended and the program has not; the timer ends them
 }
 
-// linger is how long the lender lives after its last transaction: a program that begins one transaction after the other
+// linger is how long the lender lives after its last transaction. So a program that begins one transaction after another
 // makes only one lender.
 const linger = 50 * time.Millisecond
 
-// mostIdle is how many connections of the lender wait for their next use, with nothing borrowed.
+// mostIdle is how many idle connections the lender keeps. They have borrowed nothing.
 const mostIdle = 256
 
-// New is a pool over db, which stays the application's to close.
+// New is a pool over db. The application must close db.
 func New(db *sql.DB) *Pool {
 	return &Pool{db: db, patience: patience}
 }
@@ -55,13 +56,13 @@ type Opening struct {
 	Implicit bool
 
 	ctx  context.Context
-	loan loan // what is borrowed for it
+	loan loan // the connection that is borrowed for it
 }
 
 // ended is the error of the opening's ctx, with the cause by which it ended. It is nil while ctx goes on.
 func (o *Opening) ended() error { return cause.Add(o.ctx, o.ctx.Err()) }
 
-// because is err, and that ctx has ended if it has: a driver may answer anything then.
+// because is err. If ctx has ended, the error says so too, because a driver may then return any error.
 func (o *Opening) because(err error) error {
 	ended := o.ctx.Err()
 	if err == nil || ended == nil {
@@ -75,42 +76,42 @@ func (o *Opening) because(err error) error {
 
 // Texts travel with a BEGIN.
 type Texts interface {
-	// Around is what is sent before the BEGIN, a statement that ends in a semicolon and a space or nothing, and after it. All
-	// of it is one message without arguments.
+	// Around is what is sent before and after the BEGIN, all in one message without arguments. before is empty or ends in a semicolon and
+	// a space.
 	Around() (before, after string)
-	// Prepared is a statement that may be executed after the BEGIN in their place: its name, which no other statement has,
-	// the text that prepares it, and the one that executes it. All are empty if there is none.
+	// Prepared is a prepared statement that may be executed after the BEGIN instead: its unique name,
+	// the text that prepares it, and the text that executes it. All are empty if there is none.
 	Prepared() (name, definition, execute string)
 	// Answers reports whether Opened reads the result.
 	Answers() bool
-	// Opened says what the answer to the message means; an error ends the transaction.
+	// Opened reads the answer to the message. An error ends the transaction.
 	Opened(ctx context.Context, result sql.Result, err error) error
 	// Clean reports whether a rollback makes the connection fit for others after an error of Opened.
 	Clean(err error) bool
 }
 
-// Watcher is called with what happens to a transaction, on the goroutine that executes, commits or rolls back, except
+// Watcher hears what happens to a transaction. Its methods are called on the goroutine that executes, commits or rolls back, except
 // for Stray, Abandoned and Forgotten.
 type Watcher interface {
-	// Executed hears of each text that may have written rows, or that has a transaction command, or that failed.
+	// Executed is called after each text that may have written rows, has a transaction command, or failed.
 	Executed(text sqltext.Text, answer Answer)
-	// Stored is called when the rows of a text are closed that has stored something, or may have.
+	// Stored is called when the rows of a text are closed, if the text has stored something or may have.
 	Stored()
-	// Commit is asked before the commit. An error makes it a rollback and is what the commit returns. A text that would
-	// commit is not executed then.
+	// Commit is called before the commit. If it returns an error, the transaction is rolled back and the commit returns that error. If a
+	// text would commit, the text is not executed.
 	Commit() error
-	// Ended is called once. Committed is false too when the outcome of the commit is not known.
+	// Ended is called once. committed is also false if the outcome of the commit is not known.
 	Ended(committed bool)
-	// InDoubt is called before that where the server may have committed, and its answer did not come.
+	// InDoubt is called before Ended if the server may have committed and its answer did not come.
 	InDoubt()
-	// Refused is called where nothing more is executed, because ctx or the server has ended the transaction. It may be called often.
+	// Refused is called when nothing more is executed, because ctx or the server has ended the transaction. It may be called often.
 	Refused()
-	// Stray is called from any goroutine before the server can let others have the rows: nothing that was written since the last savepoint,
-	// or nothing at all, can be committed any more. Refused, Executed or Ended follows when the program uses the transaction again.
+	// Stray is called before the server can let others have the rows: what was written since the last savepoint, or everything (all), cannot
+	// be committed any more. It may be called from any goroutine. Refused, Executed or Ended follows when the program uses the transaction again.
 	Stray(all bool)
 	// Abandoned is called from any goroutine when the end of ctx has rolled the transaction back.
 	Abandoned()
-	// Forgotten is called from any goroutine where the program has not ended such a transaction in time. Ended is not called then.
+	// Forgotten is called from any goroutine if the program has not ended such a transaction in time. Ended is not called then.
 	Forgotten()
 }
 
@@ -121,27 +122,27 @@ func (p *Pool) Begin(ctx context.Context, opening *Opening) (*sql.Tx, error) {
 	}
 	lender := p.lend()
 	opening.ctx = ctx
-	// When its ctx ends, database/sql would end the transaction without the caller noticing. Here lent handles that.
+	// openingContext does not end: at the end of ctx, database/sql would end the transaction unnoticed. lentTx handles that end.
 	tx, err := lender.BeginTx(openingContext{opening}, &opening.Options)
 	if err != nil {
 		p.giveBack()
 		if errors.Is(err, driver.ErrBadConn) && ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		return nil, opening.because(err) // a connection that is made meanwhile fails in its own words
+		return nil, opening.because(err) // with the error of ctx, if it has ended: opening a connection may fail with another one
 	}
 	opening.loan.isMade(tx)
 	return tx, nil
 }
 
-// PrepareContext prepares a statement that runs outside of transactions and inside of those that Begin opened. The
-// server hears of it when it is executed.
+// PrepareContext prepares a statement that runs outside of transactions and inside of those that Begin opened. Nothing is
+// sent to the server until it is executed.
 func (p *Pool) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
 	return p.keepLender().PrepareContext(ctx, query)
 }
 
-// Close ends what the pool keeps for prepared statements and for the next transaction, and transactions that their ctx has ended. Those
-// statements cannot be used any more. Other transactions go on, and new ones can begin.
+// Close ends the goroutines that the pool keeps for prepared statements and for the next transaction, and the transactions whose ctx has ended.
+// The prepared statements cannot be used any more. Other transactions go on, and new ones can begin.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	abandoned := slices.Collect(maps.Keys(p.abandoned))
@@ -166,7 +167,7 @@ func (p *Pool) Close() error {
 
 type openingKey struct{}
 
-// openingContext hands an Opening to the driver, and does not end with its ctx.
+// openingContext passes an Opening to the driver. It does not end with the Opening's ctx.
 type openingContext struct{ *Opening }
 
 func (openingContext) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
@@ -214,13 +215,13 @@ func (p *Pool) giveBack() {
 	}
 }
 
-// closeIdle closes the lender if nothing has used it since the last look, and otherwise looks again later.
+// closeIdle closes the lender if nothing has used it since the last check, and otherwise checks again later.
 func (p *Pool) closeIdle(used int) {
 	p.mu.Lock()
 	p.idle = nil
 	var lender *sql.DB
 	switch {
-	case p.users > 0 || p.prepared: // its last user looks again
+	case p.users > 0 || p.prepared: // giveBack of the last user sets the timer again
 	case p.used != used:
 		now := p.used
 		p.idle = time.AfterFunc(linger, func() { p.closeIdle(now) })

@@ -9,14 +9,14 @@ import (
 	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
-// session is what is known of the server's session under a connection, and what it has prepared. It lives as long as
-// the session does, and only whoever has borrowed the connection looks at it.
+// session is what is known of the server's session under a connection, and which statements it has prepared. It lives as long as
+// the session, and only the borrower of the connection uses it.
 //
 //	unknown ─► direct ─► the statement is defined with its first use ─► executed
 //	   └─────────┴──► plain texts: behind a pooler, or where prepared statements do not last
 //
-// A session is direct if the server's process is the one that the driver connected to. Behind a pooler it is another one,
-// and the next transaction may meet a third, which has not prepared what this one did.
+// A session is direct if the server's process is the one that the driver connected to. Behind a pooler it is another process,
+// and the next transaction may run in a third one, where the statements are not prepared.
 type session struct {
 	plain    bool
 	direct   bool
@@ -27,11 +27,11 @@ type session struct {
 // sessionKey finds the session among the custom data of a connection.
 const sessionKey = "gormlock.sqltx"
 
-// mostFailures is how often a session may have lost what was prepared, as by DISCARD ALL, before nothing is prepared any
-// more.
+// mostFailures is how often a session may lose its prepared statements, for example by DISCARD ALL, before gormlock prepares
+// none in it any more.
 const mostFailures = 3
 
-// session is that of the borrowed connection, nil where nobody can say what it is connected to.
+// session is the session of the borrowed connection, nil if the driver does not tell what it is connected to.
 func (b *borrowed) session() *session {
 	wire := b.wireOnce()
 	if wire == nil {
@@ -69,7 +69,7 @@ func (c *loan) open(ctx context.Context, begin string) (driver.Result, error) {
 	return result, err
 }
 
-// execOwn sends a text of our own in an open transaction.
+// execOwn sends a text of gormlock in an open transaction.
 func (c *loan) execOwn(ctx context.Context, own *sqltext.Own) (driver.Result, error) {
 	s := c.sessionFor(own.Prepared.Name)
 	switch {
@@ -88,7 +88,7 @@ func (c *loan) execOwn(ctx context.Context, own *sqltext.Own) (driver.Result, er
 	return result, err
 }
 
-// sessionFor is the session that may execute the prepared statement of this name, nil where a plain text must do.
+// sessionFor is the session that can execute the prepared statement of this name, nil if a plain text must be sent.
 func (b *borrowed) sessionFor(name string) *session {
 	if name == "" {
 		return nil
@@ -99,8 +99,8 @@ func (b *borrowed) sessionFor(name string) *session {
 	return nil
 }
 
-// execPrepared executes a prepared statement, and defines it first in a session that has not. Lost: the session does not have the
-// statement, or another one of its name. Nothing was executed then but what stands before the statement.
+// execPrepared executes a prepared statement. If the session has not defined it yet, it defines it first. lost says that the session does not
+// have the statement, or has another one of that name. Then only p.Before was executed.
 func (c *loan) execPrepared(ctx context.Context, s *session, p sqltext.Prepared) (result driver.Result, lost bool, err error) {
 	define := ""
 	if !s.defined[p.Name] {
@@ -108,11 +108,11 @@ func (c *loan) execPrepared(ctx context.Context, s *session, p sqltext.Prepared)
 	}
 	result, err = c.exec(ctx, p.Before+define+p.Execute+p.After, nil)
 	if sqlstate.Is(err, sqlstate.InvalidSQLStatementName, sqlstate.DuplicatePreparedStatement) {
-		*s = session{failures: s.failures + 1} // what was known of it does not hold
+		*s = session{failures: s.failures + 1} // what was known of the session is wrong
 		s.plain = s.failures >= mostFailures || define != ""
 		return nil, true, err
 	}
-	if define != "" && (err == nil || sqlstate.Of(err) != "" && !sqlstate.Is(err, sqlstate.InFailedSQLTransaction, sqlstate.NoActiveSQLTransaction)) { // what failed came after the definition, which lasts
+	if define != "" && (err == nil || sqlstate.Of(err) != "" && !sqlstate.Is(err, sqlstate.InFailedSQLTransaction, sqlstate.NoActiveSQLTransaction)) { // the definition came before the failure, and it lasts
 		if s.defined == nil {
 			s.defined = map[string]bool{}
 		}
@@ -121,7 +121,7 @@ func (c *loan) execPrepared(ctx context.Context, s *session, p sqltext.Prepared)
 	return result, false, err
 }
 
-// execAndAsk has the server say besides whether the session is direct.
+// execAndAsk sends the text, and asks the server in the same message whether the session is direct.
 func (c *loan) execAndAsk(ctx context.Context, s *session, text string) (driver.Result, error) {
 	pid := strconv.FormatUint(uint64(c.wire.PID()), 10)
 	result, err := c.exec(ctx, text+"; SELECT FROM generate_series(1, (pg_backend_pid() = "+pid+")::int)", nil)

@@ -9,19 +9,19 @@ import (
 	"reflect"
 )
 
-// OnRows is what is done with rows on their way to the caller. What is nil is left out.
+// OnRows says what to do with rows on their way to the caller. Each function may be nil.
 type OnRows struct {
-	// Change sees each row before it is scanned. Who steps to the first row and asks for the columns then has decided what he reads it into:
-	// Change sees that row when he asks, not before.
+	// Change sees each row before it is scanned. It sees the first row when the caller asks for the columns after stepping to that row: by then
+	// the caller has decided what to read it into.
 	Change func(row []driver.Value)
-	// End returns the error of their end, unless they have one. It is also that of Close if the caller ends them sooner.
+	// End returns an error for the end of the rows, if they have none. If the caller closes the rows before their end, Close returns it.
 	End func() error
-	// Closed is called when the caller closes them, who has then put away what he has read.
+	// Closed is called when the caller closes the rows. By then the caller has stored what it has read.
 	Closed func()
 }
 
-// Relay is rows that come from others. They stay open at their end until the caller closes them. database/sql makes no rows for others, so a
-// database that has only these does.
+// Relay returns rows that pass on other rows. They stay open at their end until the caller closes them. Only database/sql can make a *sql.Rows, so
+// these come from a database that has nothing else.
 func Relay(rows *sql.Rows, on OnRows) (*sql.Rows, error) {
 	names, err := rows.Columns()
 	if err != nil {
@@ -32,8 +32,8 @@ func Relay(rows *sql.Rows, on OnRows) (*sql.Rows, error) {
 		return nil, err
 	}
 	only := sql.OpenDB(relay{rows: rows, names: names, types: types, on: on})
-	defer func() { _ = only.Close() }()                // it lives as long as the rows
-	return only.QueryContext(context.Background(), "") //nolint:sqlclosecheck // they are the caller's
+	defer func() { _ = only.Close() }()                // the connection lives as long as the rows
+	return only.QueryContext(context.Background(), "") //nolint:sqlclosecheck // the caller closes them
 }
 
 // relay is the database, its connection and its rows.
@@ -57,7 +57,7 @@ func (r relay) QueryContext(context.Context, string, []driver.NamedValue) (drive
 type relayed struct {
 	relay
 	first []driver.Value // the first row, until it is changed
-	begun bool           // there was one
+	begun bool           // the first row was read
 }
 
 func (r *relayed) Columns() []string {
@@ -86,7 +86,7 @@ func (r *relayed) Next(to []driver.Value) error {
 		r.first = nil
 		r.on.Change(to)
 	} else {
-		r.first, r.begun = to, true // database/sql scans from there
+		r.first, r.begun = to, true // database/sql scans from this slice
 	}
 	return nil
 }

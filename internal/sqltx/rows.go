@@ -9,7 +9,7 @@ import (
 	"reflect"
 )
 
-// lentRows is an open result. While it is open, the end of the transaction's ctx does not take the connection from it.
+// lentRows is an open result. While it is open, the end of the transaction's ctx does not give the connection back.
 type lentRows struct {
 	driver.Rows
 	conn  *loan
@@ -17,7 +17,7 @@ type lentRows struct {
 	heard heard
 	err   error // why the rows ended early
 	seen  int   // how many rows came
-	ended bool  // and no more do
+	ended bool  // there are no more
 }
 
 func (r *lentRows) Next(dest []driver.Value) error {
@@ -33,7 +33,7 @@ func (r *lentRows) Next(dest []driver.Value) error {
 	return err
 }
 
-// stored reports whether the text has stored something, or may have: it returns the rows that it has written, if it returns any.
+// stored reports whether the text has stored something, or may have. An INSERT, UPDATE or DELETE with RETURNING has if it returned a row.
 func (r *lentRows) stored() bool {
 	text := r.heard.text
 	if !text.Writes || text.Single && r.err != nil {
@@ -52,7 +52,7 @@ func (r *lentRows) Close() error {
 	failed := cmp.Or(r.err, err)
 	c.doubt(failed)
 	if r.heard.told && failed != nil && c.opening != nil && c.opening.Watcher != nil {
-		r.heard = heard{} // what the text does was told before, and not that it has failed
+		r.heard = heard{} // the watcher has heard what the text does, and must now hear that it failed
 	}
 	switch {
 	case r.heard.told:
@@ -70,7 +70,7 @@ func (r *lentRows) Close() error {
 	return err
 }
 
-// All other questions go to the driver's result, which need not have an answer.
+// The methods below pass the call on to the driver's result, if it has such a method.
 
 func (r *lentRows) HasNextResultSet() bool {
 	more, ok := r.Rows.(driver.RowsNextResultSet)

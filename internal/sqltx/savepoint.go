@@ -8,15 +8,15 @@ import (
 	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
-// Answer is how the server took a text.
+// Answer is how the server answered a text.
 type Answer struct {
 	Failed        bool // one of its statements failed: those before it were executed, those after it were not
-	Ours          bool // the text is ours: no statement of it can fail before the savepoint that it begins with
-	Stored        bool // it has stored something, or may have. Rows say so when they are closed, see Watcher.Stored
+	Ours          bool // the text is gormlock's: if it begins with a savepoint, no statement can fail before that
+	Stored        bool // it has stored something, or may have. For rows this is reported when they are closed, see Watcher.Stored
 	Before, After Status
 }
 
-// heard is a text that was sent to the server, until its answer has come.
+// heard is a text from when it is sent to the server until its answer comes.
 type heard struct {
 	text     sqltext.Text
 	implicit sqltext.Implicit
@@ -26,8 +26,8 @@ type heard struct {
 	told     bool
 }
 
-// stored reports whether a text has stored something, or may have. The server says how many rows a text has written that is one INSERT, UPDATE
-// or DELETE; what a function did, it does not.
+// stored reports whether a text has stored something, or may have. For a single INSERT, UPDATE or DELETE the server says how many rows it has
+// written. It does not say what a function has written.
 func (h *heard) stored(result driver.Result, err error) bool {
 	switch {
 	case !h.text.Writes:
@@ -41,8 +41,8 @@ func (h *heard) stored(result driver.Result, err error) bool {
 	return n != 0 || unknown != nil
 }
 
-// listen looks at a text before it is executed, which is read unless it is ours. If it returns an error, the transaction must not be
-// committed.
+// listen looks at a text before it is executed. A text of gormlock need not be read. If listen returns an error, the text would commit
+// and the watcher refuses that.
 func (c *loan) listen(query string, own *sqltext.Own) (heard, error) {
 	if c.opening == nil || c.opening.Watcher == nil {
 		return heard{told: true}, nil
@@ -69,12 +69,12 @@ func (c *loan) listen(query string, own *sqltext.Own) (heard, error) {
 	return h, nil
 }
 
-// tell tells the watcher the result of a text, which has just come.
+// tell tells the watcher the result of a text that has just come.
 func (c *loan) tell(h *heard, err error) {
 	c.tellWith(h, false, err)
 }
 
-// tellExecuted does so for a text that has no rows.
+// tellExecuted is tell for a text without rows.
 func (c *loan) tellExecuted(h *heard, result driver.Result, err error) {
 	c.tellWith(h, h.stored(result, err), err)
 }
@@ -99,16 +99,16 @@ func (c *loan) tellOf(h *heard, stored bool, err error, after Status) {
 	c.opening.Watcher.Executed(h.text, Answer{Failed: err != nil, Ours: h.ours, Stored: stored, Before: h.before, After: c.after(err, after)})
 }
 
-// after is how a text has left the transaction, as the driver says, or else its error.
+// after is the state of the transaction after a text, as the driver says. If it does not say, err shows it.
 func (c *loan) after(err error, said Status) Status {
 	if said == Unknown && !c.opening.Implicit && sqlstate.Of(err) != "" {
-		return Aborted // the driver does not tell, and an error of PostgreSQL aborts
+		return Aborted // any error of PostgreSQL aborts the transaction
 	}
 	return said
 }
 
-// tellLater keeps a text that has failed, perhaps on another goroutine than the caller's, for the caller's next call. Structs cannot wait for
-// that if the server has taken back what was written.
+// tellLater keeps a failed text for the caller's next call, because this may be another goroutine than the caller's. If the server has undone
+// writes, their structs cannot wait for that call, so the watcher hears of it by Stray.
 func (c *loan) tellLater(h heard, err error) {
 	late := lateText{h, err, c.status()}
 	c.late = append(c.late, late)
@@ -120,8 +120,8 @@ func (c *loan) tellLater(h heard, err error) {
 	}
 }
 
-// Follow tells the Watcher what it has not heard yet. It is called on the caller's goroutine after a statement: database/sql refuses one whose
-// ctx has ended, and we do not hear of that.
+// Follow tells the Watcher what it has not heard yet. It is called on the caller's goroutine after a statement. It is needed because
+// database/sql refuses a statement after the end of ctx without calling the driver.
 func (o *Opening) Follow() {
 	c := &o.loan
 	if o.ctx == nil || o.Watcher == nil {
@@ -150,7 +150,7 @@ func (o *Opening) refuse() {
 	}
 }
 
-// Ended is the error of the ctx of the transaction, nil while it goes on, and where it was not begun by a Pool.
+// Ended is the error of the transaction's ctx. It is nil until ctx has ended, and if no Pool has begun the transaction.
 func (o *Opening) Ended() error {
 	if o.ctx == nil {
 		return nil
@@ -158,7 +158,7 @@ func (o *Opening) Ended() error {
 	return o.ended()
 }
 
-// HasEnded reports whether there is one.
+// HasEnded reports whether the transaction's ctx has ended.
 func (o *Opening) HasEnded() bool { return o.ctx != nil && o.ctx.Err() != nil }
 
 // MayEnd reports whether the ctx of the transaction can end.
@@ -173,8 +173,8 @@ func (c *loan) catchUp() {
 	}
 }
 
-// lateText is a text of which the watcher hears at the caller's next call. Others may have the connection then, so how it left the transaction
-// is noted before.
+// lateText is a text that the watcher hears of at the caller's next call. Others may have the connection by then, so the state of the
+// transaction after the text is noted here.
 type lateText struct {
 	heard
 	err   error

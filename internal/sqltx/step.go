@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// steps is the ctx that pgx keeps for a transaction, and asks at each step: the BEGIN and the COMMIT end with the ctx of
-// the opening, a rollback has a time of its own. Where the opening's ctx cannot end, pgx has nothing to watch.
+// steps is the ctx that pgx keeps for a transaction and uses at each step. For BEGIN and COMMIT it is the ctx of the opening. For a
+// rollback it has a time limit of its own. If the opening's ctx cannot end, pgx has nothing to watch.
 //
-// Other drivers may watch the ctx of a BEGIN as long as the transaction is open, so they get one that only we end: see
-// beginByDriver.
+// Other drivers may watch the ctx of a BEGIN as long as the transaction is open. So they get a ctx that only this package ends:
+// see beginByDriver.
 type steps struct{ now context.Context }
 
 func (s *steps) Deadline() (deadline time.Time, ok bool) { return s.now.Deadline() }
@@ -23,7 +23,7 @@ func (s *steps) Value(key any) any                       { return s.now.Value(ke
 func (c *loan) beginBySteps(opts driver.TxOptions) (*lentTx, error) {
 	c.steps = steps{c.opening.ctx}
 	tx, err := c.beginDriver(&c.steps, opts)
-	// As in database/sql: if the driver refuses to begin, the connection is not closed for that.
+	// As in database/sql: if the driver only refuses to begin, the connection stays open.
 	c.clean = err != nil && c.opening.ctx.Err() == nil && !errors.Is(err, driver.ErrBadConn)
 	if err == nil {
 		err = c.opening.ctx.Err()

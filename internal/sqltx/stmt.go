@@ -8,7 +8,7 @@ import (
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
-// stmt is a prepared statement of which the server has not heard. It is executed as a text with arguments.
+// stmt is a prepared statement that is unknown to the server. It is executed as a text with arguments.
 type stmt struct {
 	conn  *lent
 	query string
@@ -31,7 +31,7 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 	if execer, ok := prepared.(driver.StmtExecContext); ok {
 		result, err = execer.ExecContext(ctx, args)
 	} else {
-		result, err = prepared.Exec(values(args)) //nolint:staticcheck // such a driver has no other
+		result, err = prepared.Exec(values(args)) //nolint:staticcheck // an old driver has no other way
 	}
 	s.conn.doubt(err)
 	s.conn.tellExecuted(&heard, result, err)
@@ -51,7 +51,7 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 	if queryer, ok := prepared.(driver.StmtQueryContext); ok {
 		rows, err = queryer.QueryContext(ctx, args)
 	} else {
-		rows, err = prepared.Query(values(args)) //nolint:staticcheck // such a driver has no other
+		rows, err = prepared.Query(values(args)) //nolint:staticcheck // an old driver has no other way
 	}
 	if err != nil {
 		_ = prepared.Close()
@@ -86,9 +86,9 @@ func (s *stmt) enterPrepared(ctx context.Context) (driver.Stmt, heard, error) {
 	return nil, heard{}, err
 }
 
-// isOutdated reports whether the server refused a statement that the driver had prepared before a table was altered
-// (0A000). This happens once, because the driver then forgets the statement. It is run again, but not in a transaction,
-// which has failed too.
+// isOutdated reports whether the server refused a statement (0A000) because a table was altered after the driver had prepared
+// it. The driver then forgets the statement, so running it again works. In a transaction that does not help, because the
+// transaction has failed too.
 func (s *stmt) isOutdated(err error) bool {
 	return s.conn.opening == nil && sqlstate.Is(err, sqlstate.FeatureNotSupported)
 }

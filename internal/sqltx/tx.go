@@ -18,14 +18,14 @@ type lentTx struct {
 	tx        driver.Tx          // the driver's, or a textTx
 	interrupt context.CancelFunc // ends the ctx that tx runs under; nil: each step has its own
 	forget    func() bool        // stops waiting for the end of the opening's ctx
-	over      bool               // no longer open on the server, or the connection is given up
+	over      bool               // it is no longer open on the server, or the connection is given up
 	late      bool               // ctx has ended
-	done      bool               // the program has ended it, or the end of ctx has: the connection is no longer its own
-	heard     atomic.Bool        // the watcher knows of the end
-	made      *sql.Tx            // what the program has of it
+	done      bool               // the program or the end of ctx has ended it, so the connection no longer belongs to it
+	heard     atomic.Bool        // the watcher has heard of the end
+	made      *sql.Tx            // the *sql.Tx that the program has
 }
 
-// patience is how long a transaction that its ctx has ended waits for the program to end it too. Until then its errors name the cause.
+// patience is how long a transaction waits for the program to end it after ctx has ended it. Until then its errors name the cause.
 const patience = time.Minute
 
 func (t *lentTx) Commit() error {
@@ -72,7 +72,7 @@ func (t *lentTx) commit() error {
 		stop := afterEnd(c.opening.ctx, t.interrupt)
 		defer stop()
 	}
-	sent := c.status() != Gone && c.status() != Aborted // what is aborted cannot be committed
+	sent := c.status() != Gone && c.status() != Aborted // an aborted transaction cannot be committed
 	err := t.tx.Commit()
 	t.over = true
 	c.clean = err == nil || c.reusable(err)
@@ -82,7 +82,7 @@ func (t *lentTx) commit() error {
 	return c.opening.because(err)
 }
 
-// doubt tells the watcher of a commit whose answer did not come.
+// doubt tells the watcher that a commit got no answer.
 func (t *lentTx) doubt(err error) error {
 	if watcher := t.conn.opening.Watcher; watcher != nil {
 		watcher.InDoubt()
@@ -90,8 +90,8 @@ func (t *lentTx) doubt(err error) error {
 	return InDoubt(err)
 }
 
-// InDoubt is the error of a commit whose answer did not come: the server may have committed. A driver may call its connection bad, which means
-// that nothing was done.
+// InDoubt is the error of a commit that got no answer: the server may have committed. It must not wrap driver.ErrBadConn, because that means that
+// nothing was done.
 func InDoubt(err error) error {
 	if errors.Is(err, driver.ErrBadConn) {
 		return errors.New("gormlock: whether this transaction was committed is not known, the connection ended before the server answered")
@@ -108,7 +108,7 @@ func (t *lentTx) rollback() error {
 	return err
 }
 
-// abandon ends the transaction on the server, which may have done so before, and returns the connection before database/sql knows.
+// abandon ends the transaction on the server, unless it is over there, and gives the connection back before database/sql knows of it.
 func (t *lentTx) abandon() {
 	if t.done {
 		return
@@ -124,7 +124,7 @@ func (t *lentTx) abandon() {
 	t.outwait()
 }
 
-// outwait ends what database/sql keeps of an abandoned transaction, if the program has not ended it in time.
+// outwait sets a timer that ends the *sql.Tx of an abandoned transaction if the program does not end it in time.
 func (t *lentTx) outwait() {
 	if t.made == nil {
 		return
@@ -138,7 +138,8 @@ func (t *lentTx) outwait() {
 	p.abandoned[t] = time.AfterFunc(p.patience, t.endForgotten)
 }
 
-// endForgotten ends it. The structs that it wrote belong to the program's goroutines, so the Watcher forgets it, and hears of no end.
+// endForgotten ends the *sql.Tx of an abandoned transaction. The structs that it wrote belong to the program's goroutines, so the Watcher only
+// forgets the transaction: Ended is not called.
 func (t *lentTx) endForgotten() {
 	p := t.conn.pool
 	p.mu.Lock()
@@ -156,7 +157,7 @@ func (t *lentTx) endForgotten() {
 	_ = t.made.Rollback()
 }
 
-// isMade tells the transaction what the program has of it.
+// isMade tells the transaction which *sql.Tx the program has.
 func (c *loan) isMade(made *sql.Tx) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,9 +191,9 @@ func (t *lentTx) tell(committed bool) {
 // textTx is a transaction that was begun by a text, so that statements could travel with its BEGIN.
 type textTx struct{ conn *loan }
 
-// Commit fails where a COMMIT alone would not: in an aborted transaction the server answers COMMIT with a rollback, and
-// database/sql has no place for that answer. A driver that reports the state of the transaction spares the server the
-// statement that fails then.
+// Commit fails in an aborted transaction. A COMMIT alone would not: the server answers it with a rollback, and database/sql
+// does not pass that answer on. So a statement before the COMMIT must fail. It is left out if the driver reports that the
+// transaction is not aborted.
 func (t textTx) Commit() error {
 	commit := "SELECT 1; COMMIT"
 	if t.conn.status() == Open {

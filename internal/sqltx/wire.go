@@ -7,16 +7,16 @@ import (
 	"reflect"
 )
 
-// Status is the state of the session's transaction, as the server says with each answer.
+// Status is the state of the session's transaction, which the server reports with each answer.
 type Status byte
 
-// The states, with the letters of the protocol. There is none if the driver does not report them.
+// The states, with the letters of the protocol. Unknown: the driver does not report them.
 const (
 	Unknown Status = 0
 	Idle    Status = 'I'
 	Open    Status = 'T'
 	Aborted Status = 'E'
-	Gone    Status = 'X' // of ours: the connection is closed, and no transaction of it can be committed any more
+	Gone    Status = 'X' // not in the protocol: the connection is closed, and no transaction on it can be committed any more
 )
 
 // wire is a connection to the server: that of pgx. It answers without asking the server.
@@ -27,19 +27,18 @@ type wire interface {
 	CustomData() map[string]any // lives as long as the session
 }
 
-// wireUnder finds the wire under a driver's connection, by the names of the methods that lead to it: Conn and PgConn
-// are those of pgx. (The types that they return belong to the driver.) It returns nil if there is none.
+// wireUnder finds the wire under a driver's connection. It calls pgx's methods Conn and PgConn by their names, because their
+// types belong to the driver. It returns nil if there is none.
 func wireUnder(conn any) wire {
 	wire, _ := answer(sessionUnder(conn).MethodByName("PgConn")).(wire)
 	return wire
 }
 
-// cachesStatements reports whether the driver prepares each statement with arguments and keeps it, which is what pgx does
-// unless it is told otherwise: some servers and poolers do not keep what was prepared.
+// cachesStatements reports whether the driver prepares each statement with arguments and keeps it. pgx does by default. Programs
+// turn it off for servers and poolers that lose prepared statements.
 func cachesStatements(conn any) bool { return modeOf(conn) == "cache statement" }
 
-// SpeaksSimply reports whether the driver sends queries in the simple protocol. It reads the first row before it returns then, and says of a
-// connection that is lost meanwhile that the query may be sent again. database/sql does so, unless it is in a transaction.
+// SpeaksSimply reports whether the driver sends statements in the simple protocol: see [ErrUnheard].
 func SpeaksSimply(conn any) bool { return modeOf(conn) == "simple protocol" }
 
 // modeOf is how pgx sends queries, empty for another driver.
@@ -89,11 +88,11 @@ func answer(method reflect.Value) any {
 	return result.Interface()
 }
 
-// fewWires is how many wires are kept at least.
+// fewWires is how many wires are always kept.
 const fewWires = 64
 
-// wireOf is wireUnder, which is looked for once a connection. Nobody says when a connection is closed, so all are
-// forgotten when there are too many.
+// wireOf is wireUnder, remembered for each connection. The pool does not hear when a connection is closed, so it forgets all
+// wires when there are too many.
 func (p *Pool) wireOf(conn driver.Conn) wire {
 	if reflect.TypeOf(conn).Kind() != reflect.Pointer {
 		return wireUnder(conn)
@@ -114,10 +113,10 @@ func (p *Pool) forgetWires() {
 	p.wireCount.Store(0)
 }
 
-// found is what was looked for, nil where there is none.
+// found is the result of a search for a wire, nil if there is none.
 type found struct{ wire }
 
-// StatusOf asks the driver of a connection. It is Unknown where the driver does not tell.
+// StatusOf asks the driver for the status of a connection. It is Unknown if the driver does not report it.
 func StatusOf(conn *sql.Conn) (status Status) {
 	_ = conn.Raw(func(driverConn any) error {
 		if wire := wireUnder(driverConn); wire != nil {

@@ -8,8 +8,8 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Assignments are what an update will SET, as GORM makes it of the statement by its Select, its Omit and its values. The
-// statement and its structs stay as they are.
+// Assignments are what an update will SET: GORM computes it from Select, Omit and the values of the statement. The
+// statement and its structs are not changed.
 func Assignments(stmt *gorm.Statement) clause.Set {
 	if c, own := stmt.Clauses["SET"]; own {
 		set, _ := c.Expression.(clause.Set)
@@ -22,7 +22,7 @@ func Assignments(stmt *gorm.Statement) clause.Set {
 	if _, isMap := destOf(dest).(map[string]any); !isMap && dest.Kind() != reflect.Struct {
 		return nil // GORM refuses it
 	}
-	// Without a value to reflect on GORM gives the assignments to no struct.
+	// This statement has no ReflectValue, so GORM does not write the assignments into a struct.
 	return callbacks.ConvertToAssignments(&gorm.Statement{
 		DB: stmt.DB, Schema: stmt.Schema, Table: stmt.Table, TableExpr: stmt.TableExpr, Model: stmt.Model, Dest: stmt.Dest, Context: stmt.Context,
 		Selects: stmt.Selects, Omits: stmt.Omits, SkipHooks: stmt.SkipHooks, Clauses: map[string]clause.Clause{},

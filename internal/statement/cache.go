@@ -8,8 +8,8 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// NameModel gives a statement its model where gorm.G's Set of a many2many association updates the related rows by the name
-// of their table alone. GORM has parsed the model on its way there.
+// NameModel gives a statement its model if gorm.G's Set of a many2many association updates the related rows, because then GORM
+// only sets the name of their table. GORM has parsed the model before.
 func NameModel(db *gorm.DB) {
 	stmt := db.Statement
 	if stmt.Schema != nil || stmt.Table == "" || db.Error != nil || !ExecutedIn(associationUpdate) {
@@ -24,8 +24,8 @@ func NameModel(db *gorm.DB) {
 	})
 }
 
-// EachParsed visits the schemas that GORM has parsed for db, until visit says that it has seen enough. GORM keeps them
-// where no method leads.
+// EachParsed visits the schemas that GORM has parsed for db, until visit returns false. GORM keeps them in an unexported
+// field.
 func EachParsed(db *gorm.DB, visit func(*schema.Schema) bool) {
 	kept := reflect.ValueOf(db.Config).Elem().FieldByName("cacheStore")
 	if kept.Kind() != reflect.Pointer || kept.Type() != reflect.TypeFor[*sync.Map]() {
@@ -40,11 +40,11 @@ func EachParsed(db *gorm.DB, visit func(*schema.Schema) bool) {
 	})
 }
 
-// parsed is the field of a schema that GORM closes when it is through with it.
+// parsed is the channel in a schema that GORM closes when it has parsed the schema.
 var parsed, _ = reflect.TypeFor[schema.Schema]().FieldByName("initialized")
 
-// Await waits until GORM is through with a schema. It gives out those of related models, by relations and in its cache, while another goroutine
-// may still put their own relations into them.
+// Await waits until GORM has parsed a schema. GORM returns schemas of related models, in relations and from its cache, while another goroutine
+// may still add relations to them.
 func Await(s *schema.Schema) {
 	if parsed.Type == reflect.TypeFor[chan struct{}]() {
 		reflect.NewAt(parsed.Type, reflect.ValueOf(s).Elem().FieldByIndex(parsed.Index).Addr().UnsafePointer()).Elem().Recv()

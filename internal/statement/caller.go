@@ -10,7 +10,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// What a callback cannot see by its statement it sees by who called: each of these walks relies on names of GORM's.
+// If the statement does not show a callback what it needs to know, the call stack does. These are the names of GORM's functions to look for.
 const (
 	execute        = "gorm.(*processor).Execute"
 	addVar         = "gorm.(*Statement).AddVar"
@@ -38,8 +38,8 @@ const (
 	transaction = "gorm.(*DB).Transaction"
 )
 
-// InSubQuery reports whether the statement being built is an argument of another. Only the caller of the dry run
-// shows it.
+// InSubQuery reports whether the statement being built is an argument of another one. Only the caller of the dry run
+// shows that.
 func InSubQuery() bool {
 	for function := range callers() {
 		if strings.HasSuffix(function, addVar) {
@@ -50,12 +50,12 @@ func InSubQuery() bool {
 }
 
 // InSave reports whether the statement is a Save and not a Select("*").Updates, which looks the same to a callback.
-// It is called only if no row was written: then Save must fail or insert, or GORM's own upsert would follow, while
-// an update must not insert.
+// It is called only if no row was written. Then a Save must fail or insert, because GORM's own upsert would follow.
+// An update must not insert.
 func InSave() bool { return ExecutedBy(save) || ExecutedBy(saveByKey) }
 
-// InCopyingRead reports whether the row goes to a function of gorm.G that returns it by value: nobody has a pointer to what
-// the caller gets.
+// InCopyingRead reports whether a function of gorm.G reads the row and returns it by value. Then gormlock has no pointer to the
+// caller's struct.
 func InCopyingRead() bool {
 	for function := range callers() {
 		if i := strings.LastIndex(function, copyingRead); i >= 0 {
@@ -68,7 +68,7 @@ func InCopyingRead() bool {
 	return false
 }
 
-// InAssociation reports whether GORM executes the statement to save what Association(…).Append or Replace was given.
+// InAssociation reports whether GORM executes the statement to save the arguments of Association(…).Append or Replace.
 func InAssociation() bool { return executedFor(saveAssociation) }
 
 // InAssociationDelete reports whether GORM executes the statement for Association(…).Delete.
@@ -80,7 +80,7 @@ func InFirstOrCreate() bool { return executedFor(firstOrCreate) }
 // InFirstOrInit reports whether FirstOrInit looks for a row.
 func InFirstOrInit() bool { return executedFor(firstOrInit) }
 
-// executedFor reports whether the function of this name calls the one that has GORM execute the statement.
+// executedFor reports whether the function of this name called the function that made GORM execute the statement.
 func executedFor(name string) bool {
 	run := 0
 	for function := range callers() {
@@ -96,9 +96,9 @@ func executedFor(name string) bool {
 	return false
 }
 
-// InAssociationOperation reports whether Set(clause.Association{…}) of gorm.G makes the statement that a clause is
-// given to: GORM then uses sessions of its own, which do not have the clause. A statement that a callback or a hook makes
-// while GORM executes one of those has it. Every clause asks, so the answer for a place in the program is kept.
+// InAssociationOperation reports whether a clause is given to a statement of Set(clause.Association{…}) of gorm.G. GORM
+// then writes in sessions of its own, which do not have the clause. Statements that a callback or a hook makes meanwhile
+// do not count. Every clause asks this, so the answer for each program counter is kept.
 func InAssociationOperation() bool {
 	var pcs [12]uintptr
 	inScope := false
@@ -124,7 +124,7 @@ func InAssociationOperation() bool {
 
 var operations sync.Map
 
-// placeOf is which of the functions that [InAssociationOperation] looks for a place in the program is in, if any.
+// placeOf is the function that a program counter is in, if it is one that [InAssociationOperation] looks for.
 func placeOf(pc uintptr) string {
 	frames := runtime.CallersFrames([]uintptr{pc})
 	for {
@@ -140,12 +140,12 @@ func placeOf(pc uintptr) string {
 	}
 }
 
-// InNesting reports whether GORM sets a savepoint, or rolls back to one, for a nested transaction: it does not get the
-// clauses of the db that the transaction began from.
+// InNesting reports whether GORM sets a savepoint, or rolls back to one, for a nested transaction. Such a statement must not get the
+// clauses of the db from which the transaction began.
 func InNesting() bool {
 	called := false
 	for function := range callers() {
-		if called { // the program may call it too
+		if called { // the caller decides: the program can call SavePoint and RollbackTo too
 			return strings.HasSuffix(function, transaction) || strings.Contains(function, transaction+".func")
 		}
 		called = strings.HasSuffix(function, savePoint) || strings.HasSuffix(function, rollbackTo)
@@ -153,7 +153,7 @@ func InNesting() bool {
 	return false
 }
 
-// InHook reports whether a hook waits for the statement.
+// InHook reports whether the statement runs inside of a hook.
 func InHook() bool {
 	for function := range callers() {
 		if strings.HasSuffix(function, callMethod) {
@@ -163,7 +163,7 @@ func InHook() bool {
 	return false
 }
 
-// HookDepth is the number of hooks that wait for the statement.
+// HookDepth is the number of nested hooks inside of which the statement runs.
 func HookDepth() (n int) {
 	for function := range callers() {
 		if strings.HasSuffix(function, callMethod) {
@@ -173,16 +173,16 @@ func HookDepth() (n int) {
 	return n
 }
 
-// InAppend reports whether Association(…).Append or Replace waits for the statement, and no hook that these have called.
+// InAppend reports whether the statement runs inside of Association(…).Append or Replace, and not in a hook inside of these.
 func InAppend() bool { return madeFor(saveAssociation) }
 
-// InUnlinking reports whether Association(…).Delete, Replace or Clear waits for the statement, and no hook that these have called.
+// InUnlinking reports whether the statement runs inside of Association(…).Delete, Replace or Clear, and not in a hook inside of these.
 func InUnlinking() bool { return madeFor(associationReplace, associationDelete) }
 
-// InDeleteOfOwner reports whether a delete has GORM delete what belongs to its struct, and no hook does so.
+// InDeleteOfOwner reports whether GORM deletes the associations of a struct that is being deleted, and not a hook inside of that.
 func InDeleteOfOwner() bool { return madeFor(deleteAssociations) }
 
-// madeFor reports whether one of the functions of these names waits for the statement, and no hook that it has called.
+// madeFor reports whether the statement runs inside of one of these functions, and not in a hook inside of that.
 func madeFor(names ...string) bool {
 	for function := range callers() {
 		if strings.HasSuffix(function, callMethod) {
@@ -195,7 +195,7 @@ func madeFor(names ...string) bool {
 	return false
 }
 
-// InLinking reports whether GORM stores the rows of a join table, which link what it has saved.
+// InLinking reports whether GORM stores the rows of a join table after it has saved the structs that they link.
 func InLinking() bool {
 	run := 0
 	for function := range callers() {
@@ -209,8 +209,8 @@ func InLinking() bool {
 	return false
 }
 
-// InClear reports whether Association(…).Clear has GORM execute the update of what belongs to another struct. By then GORM
-// has emptied its foreign keys in memory. GORM calls UpdateColumns, which skips hooks.
+// InClear reports whether the statement is the update by which Association(…).Clear sets the foreign keys of a struct to NULL. By then GORM
+// has emptied these foreign keys in memory. GORM calls UpdateColumns, which skips hooks.
 func InClear(stmt *gorm.Statement) bool {
 	columns, ok := stmt.Dest.(map[string]any)
 	if !ok || !stmt.SkipHooks || len(columns) == 0 {
@@ -224,8 +224,8 @@ func InClear(stmt *gorm.Statement) bool {
 	return ExecutedIn(associationReplace)
 }
 
-// InConditions reports whether conditions are built for a statement that is not the one GORM executes: a hook, or a
-// plugin, asks something with the conditions of the statement that runs.
+// InConditions reports whether conditions are built for another statement than the running one: a hook or a
+// plugin uses the conditions of the running statement in a statement of its own.
 func InConditions() bool {
 	group := false
 	for function := range callers() {
@@ -240,7 +240,7 @@ func InConditions() bool {
 	return false
 }
 
-// InGroup reports whether GORM runs the scopes of a db whose conditions it takes for another statement.
+// InGroup reports whether GORM runs the scopes of a db because it takes the db's conditions into another statement.
 func InGroup() bool {
 	scopes := false
 	for function := range callers() {
@@ -252,7 +252,7 @@ func InGroup() bool {
 	return false
 }
 
-// ExecutedBy reports whether the function of this name has GORM execute the statement, and not something that it called.
+// ExecutedBy reports whether the function of this name itself made GORM execute the statement, and not a function that it called.
 func ExecutedBy(name string) bool {
 	run := false
 	for function := range callers() {
@@ -264,7 +264,7 @@ func ExecutedBy(name string) bool {
 	return false
 }
 
-// ExecutedIn reports whether the function of this name waits for the statement.
+// ExecutedIn reports whether the statement runs inside of the function of this name.
 func ExecutedIn(name string) bool {
 	for function := range callers() {
 		if strings.HasSuffix(function, name) {
@@ -274,7 +274,7 @@ func ExecutedIn(name string) bool {
 	return false
 }
 
-// callers are the functions that wait for the caller of this one, the nearest first.
+// callers are the names of the functions on the call stack above the caller of this one, the nearest first.
 func callers() iter.Seq[string] {
 	var pcs [128]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])

@@ -11,13 +11,13 @@ import (
 	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
-// Columns stands in the place of a statement's pool while GORM executes a query, and notes which columns the query returns.
+// Columns replaces a statement's pool while GORM executes a query, and notes which columns the query returns.
 type Columns struct {
 	gorm.ConnPool
-	Renamed bool     // GORM gives columns other names than the text of the query has
-	Names   []string // the columns, if all are wanted, or two of them may have one name
-	All     bool     // they are wanted in any case
-	Asked   bool     // the query came this way
+	Renamed bool     // MapColumns gives columns other names than in the text of the query
+	Names   []string // the columns, if All is set or two of them may have the same name
+	All     bool     // note the columns in any case
+	Asked   bool     // the query was sent through this pool
 }
 
 // QueryContext notes the columns before anybody reads a row.
@@ -27,19 +27,19 @@ func (c *Columns) QueryContext(ctx context.Context, query string, args ...any) (
 	if err != nil || !c.All && !c.Renamed && !sqltext.MayDouble(query) {
 		return rows, err
 	}
-	names, _ := rows.Columns()    // if there are none any more, neither is a row
+	names, _ := rows.Columns()    // an error means that the rows are closed
 	c.Names = slices.Clone(names) // GORM renames them in place
 	return rows, nil
 }
 
-// Build makes it fit into the statement's clauses, where it is found again. It writes nothing.
+// Build writes nothing. It makes Columns a clause, so that the statement can carry it.
 func (*Columns) Build(clause.Builder) {}
 
 const columnsClause = "gormlock:columns"
 
-// NoteColumns lets the query of the statement note its columns, all of them or those of which two may have one name.
+// NoteColumns makes the query of the statement note its columns: always if all is set, otherwise only if two of them may have the same name.
 func NoteColumns(stmt *gorm.Statement, all bool) {
-	if left, is := stmt.ConnPool.(*Columns); is { // by a query that panicked
+	if left, is := stmt.ConnPool.(*Columns); is { // left by a query that panicked
 		stmt.ConnPool = left.ConnPool
 	}
 	c := &Columns{ConnPool: stmt.ConnPool, Renamed: len(stmt.ColumnMapping) > 0, All: all}
@@ -47,7 +47,7 @@ func NoteColumns(stmt *gorm.Statement, all bool) {
 	stmt.Clauses[columnsClause] = clause.Clause{Expression: c}
 }
 
-// ColumnsNoted gives the statement its pool back, and returns what was noted: nil if nothing was to be.
+// ColumnsNoted restores the statement's pool, and returns what was noted, nil without NoteColumns.
 func ColumnsNoted(stmt *gorm.Statement) *Columns {
 	c, noted := stmt.Clauses[columnsClause].Expression.(*Columns)
 	if !noted {

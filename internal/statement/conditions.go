@@ -18,7 +18,7 @@ func IsAssociation(stmt *gorm.Statement) bool {
 	return child
 }
 
-// savedAssociations is where GORM keeps which structs it has saved with a statement.
+// savedAssociations is the setting in which GORM keeps which structs it has saved with a statement.
 const savedAssociations = "gorm:saved_association_map"
 
 // Conditions returns the WHERE clause of the statement, and its conditions if they are GORM's.
@@ -77,25 +77,25 @@ func EachSubQuery(condition any, visit func(*gorm.DB)) {
 	}
 }
 
-// HasUpsert reports whether a create updates the rows that it finds.
+// HasUpsert reports whether a create updates existing rows.
 func HasUpsert(stmt *gorm.Statement) bool {
 	conflict, ok := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	return ok && !conflict.DoNothing
 }
 
-// DoesNothing reports whether a create leaves the rows that it finds alone.
+// DoesNothing reports whether a create leaves existing rows alone.
 func DoesNothing(stmt *gorm.Statement) bool {
 	conflict, ok := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	return ok && conflict.DoNothing
 }
 
-// AsksForRows reports whether the caller does.
+// AsksForRows reports whether the caller has a RETURNING clause.
 func AsksForRows(stmt *gorm.Statement) bool {
 	_, ok := stmt.Clauses["RETURNING"]
 	return ok
 }
 
-// Straighten makes the values of an update what pointers to a pointer to them stand for. GORM follows these too.
+// Straighten replaces values of an update that are a pointer to a pointer by what they lead to, as GORM does.
 func Straighten(stmt *gorm.Statement) {
 	values := reflect.ValueOf(stmt.Dest)
 	if values.Kind() == reflect.Pointer && values.Elem().Kind() == reflect.Interface {
@@ -133,7 +133,7 @@ func FromMap(dest any) bool {
 	return false
 }
 
-// MapsIn are the maps that are written, if it is not structs.
+// MapsIn are the maps that are written; none: structs are written.
 func MapsIn(dest any) []map[string]any {
 	switch dest := dest.(type) {
 	case map[string]any:
@@ -152,7 +152,7 @@ func MapsIn(dest any) []map[string]any {
 	return nil
 }
 
-// IsInMap reports whether what is written is a map, or many, of which one has the name.
+// IsInMap reports whether maps are written, and one has this name as a key.
 func IsInMap(dest any, name string) bool {
 	return slices.ContainsFunc(MapsIn(dest), func(values map[string]any) bool {
 		_, is := values[name]
@@ -160,7 +160,7 @@ func IsInMap(dest any, name string) bool {
 	})
 }
 
-// IsInMaps reports whether what is written is a map, or many, of which one names the column.
+// IsInMaps reports whether maps are written, and one names the column.
 func IsInMaps(dest any, column *schema.Field) bool {
 	return slices.ContainsFunc(MapsIn(dest), func(values map[string]any) bool {
 		_, is := Named(values, column)
@@ -168,8 +168,8 @@ func IsInMaps(dest any, column *schema.Field) bool {
 	})
 }
 
-// Named returns the value that a map has for a column, under any name by which GORM finds the column: its own, that of the field, or
-// one of which the naming strategy makes its own, as "lockVersion".
+// Named returns the value that a map has for a column, under any name by which GORM finds the column: the column's, the field's, or
+// a name that the naming strategy turns into the column's, such as "lockVersion".
 func Named(values map[string]any, column *schema.Field) (value any, is bool) {
 	for name, given := range values {
 		switch {
@@ -182,7 +182,7 @@ func Named(values map[string]any, column *schema.Field) (value any, is bool) {
 	return value, is
 }
 
-// Computed reports whether the server works a value out.
+// Computed reports whether the server computes a value.
 func Computed(value any) bool {
 	switch v := value.(type) {
 	case clause.Expression, clause.Column, *gorm.DB, gorm.Valuer:
@@ -193,7 +193,7 @@ func Computed(value any) bool {
 	return false
 }
 
-// AssignedTo is what the caller's own SET assigns to the column, as Set of the generics API makes one.
+// AssignedTo is what a SET clause of the caller assigns to the column, such as one made by Set of the generics API.
 func AssignedTo(stmt *gorm.Statement, column string) (value any, assigned bool) {
 	set, _ := stmt.Clauses["SET"].Expression.(clause.Set)
 	for i := range set {
@@ -204,7 +204,7 @@ func AssignedTo(stmt *gorm.Statement, column string) (value any, assigned bool) 
 	return value, assigned
 }
 
-// ComputesColumn reports whether an upsert assigns to the column something else than the value of the row proposed.
+// ComputesColumn reports whether an upsert assigns something else to the column than the value that would be inserted.
 func ComputesColumn(set clause.Set, column string) bool {
 	for i := range set {
 		from, proposed := set[i].Value.(clause.Column)

@@ -33,13 +33,13 @@ func ModelOf(rows any) reflect.Type {
 	return element
 }
 
-// NamesAssociation reports whether a name in Omit is of associations, which are no columns.
+// NamesAssociation reports whether a name in Omit names associations, not a column.
 func NamesAssociation(s *schema.Schema, name string) bool {
 	name, _, _ = strings.Cut(name, ".")
 	return name == clause.Associations || s.Relationships.Relations[name] != nil
 }
 
-// EachStruct visits the structs that value is or holds.
+// EachStruct visits the struct that value is, or the structs in it.
 func EachStruct(value reflect.Value, visit func(reflect.Value)) {
 	for value.Kind() == reflect.Pointer || value.Kind() == reflect.Interface {
 		value = value.Elem()
@@ -54,19 +54,19 @@ func EachStruct(value reflect.Value, visit func(reflect.Value)) {
 	}
 }
 
-// Place is the field in row; not valid where an embedded pointer on the way is nil.
+// Place is the field in row. It is not valid if an embedded pointer on the way is nil.
 func Place(field *schema.Field, row reflect.Value) reflect.Value {
 	place, _ := walk(field, row)
 	return place
 }
 
-// NilOnPath is the embedded pointer on the way to the field that is nil. It is not valid if there is none.
+// NilOnPath is the first embedded pointer on the way to the field that is nil. It is not valid if there is none.
 func NilOnPath(field *schema.Field, row reflect.Value) reflect.Value {
 	_, none := walk(field, row)
 	return none
 }
 
-// walk goes to the field, or to an embedded pointer on the way that is nil.
+// walk returns the field, or the first embedded pointer on the way that is nil.
 func walk(field *schema.Field, row reflect.Value) (place, none reflect.Value) {
 	for n, i := range field.StructField.Index {
 		if i >= 0 {
@@ -85,8 +85,8 @@ func walk(field *schema.Field, row reflect.Value) (place, none reflect.Value) {
 	return row, reflect.Value{}
 }
 
-// Copy gives a struct the value that another has in a field. An embedded struct behind a pointer is made for a value, and NULL is the
-// zero of one that is there.
+// Copy copies the value of a field from one struct to another. If an embedded pointer on the way is nil in to, a value that is not zero creates the
+// embedded struct. If one is nil in from, the field in to becomes zero.
 func Copy(field *schema.Field, from, to reflect.Value) {
 	source, place := Place(field, from), Place(field, to)
 	switch {
@@ -117,20 +117,20 @@ func ThroughPointer(field *schema.Field) bool {
 // TimeType is the type of time.Time.
 var TimeType = reflect.TypeFor[time.Time]()
 
-// OwnRelations are the relations that the model has fields for. In its map GORM keeps those that lead to it as well, by
-// fields of other models, and goes on to put them in when it meets another.
+// OwnRelations are the relations that the model has fields for. GORM's map Relations also has relations of other models
+// that lead to this one, and GORM adds more whenever it parses another model.
 func OwnRelations(s *schema.Schema) []*schema.Relationship {
 	r := &s.Relationships
 	return slices.Concat(r.HasOne, r.HasMany, r.BelongsTo, r.Many2Many)
 }
 
-// HasRelations reports whether the model has any of them.
+// HasRelations reports whether the model has any relations of its own.
 func HasRelations(s *schema.Schema) bool {
 	r := &s.Relationships
 	return len(r.HasOne)+len(r.HasMany)+len(r.BelongsTo)+len(r.Many2Many) > 0
 }
 
-// UpdateTimes are the assignments GORM makes in every update.
+// UpdateTimes are the assignments of times that GORM makes in every update.
 func UpdateTimes(db *gorm.DB, s *schema.Schema) clause.Set {
 	var set clause.Set
 	now := db.NowFunc()
@@ -155,8 +155,8 @@ func UpdateTimes(db *gorm.DB, s *schema.Schema) clause.Set {
 	return set
 }
 
-// OwnPath gives row copies of its own of the embedded structs through whose pointers the way to the field leads. Other structs
-// may share them: `type T struct{ *Meta }` is copied with its pointer.
+// OwnPath copies the structs that row embeds by pointer on the way to the field, so that they belong to row alone. Other structs
+// may share them: a copy of `type T struct{ *Meta }` has the same pointer.
 func OwnPath(field *schema.Field, row reflect.Value) {
 	if !ThroughPointer(field) || !row.CanAddr() {
 		return
@@ -177,13 +177,13 @@ func OwnPath(field *schema.Field, row reflect.Value) {
 	}
 }
 
-// IsComputed reports whether a field is read, never written, and in no migration. It may take what some queries work out, and be no column
-// of the table.
+// IsComputed reports whether a field is read, never written, and in no migration. Such a field may hold what some queries compute, and need not be
+// a column of the table.
 func IsComputed(field *schema.Field) bool {
 	return field.IgnoreMigration && !field.Creatable && !field.Updatable
 }
 
-// CopyOf is a value that stays as it is when the place that held it changes.
+// CopyOf is a copy of a value, which does not change with it.
 func CopyOf(value reflect.Value) reflect.Value {
 	held := reflect.New(value.Type()).Elem()
 	held.Set(value)

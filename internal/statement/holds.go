@@ -10,8 +10,8 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// Holds reports whether a struct holds in a field exactly the value that an update sends for its column. GORM assigns such
-// a value to the struct too, but it reads some values differently than the server does, and others not at all, without an
+// Holds reports whether a struct holds in a field exactly the value that an update sends for the column. GORM assigns the sent
+// value to the struct too. But it reads some values differently from the server, and ignores others without an
 // error.
 func Holds(ctx context.Context, field *schema.Field, row reflect.Value, value any) bool {
 	place := Place(field, row)
@@ -33,13 +33,13 @@ func Holds(ctx context.Context, field *schema.Field, row reflect.Value, value an
 		return true
 	}
 	if sent = asSent(sent); !sent.IsValid() {
-		return Place(field, row).IsZero() // NULL is read as that
+		return Place(field, row).IsZero() // NULL is read as zero
 	}
 	place = asSent(place)
 	return place.IsValid() && sameSent(place, sent)
 }
 
-// samePlain compares a value with a field if both have types of Go's own, as most have. Otherwise plain is false.
+// samePlain compares a value with a field if both have basic Go types, as most do. Otherwise plain is false.
 func samePlain(field *schema.Field, place reflect.Value, value any) (same, plain bool) {
 	if field.Serializer != nil || !place.IsValid() || place.Type().PkgPath() != "" {
 		return false, false
@@ -57,7 +57,7 @@ func samePlain(field *schema.Field, place reflect.Value, value any) (same, plain
 	return false, false
 }
 
-// isCode reports whether a value is no value, but text for the server.
+// isCode reports whether a value is SQL for the server, and not a value.
 func isCode(value any) bool {
 	_, sends := value.(driver.Valuer)
 	return !sends && Computed(value)
@@ -67,7 +67,7 @@ func isNull(value reflect.Value) bool {
 	return !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil()
 }
 
-// asSent is what a driver makes of a value before the protocol does: none for NULL.
+// asSent is a value as the driver gets it. It is not valid for NULL.
 func asSent(value reflect.Value) reflect.Value {
 	for !isNull(value) {
 		if _, is := value.Interface().(driver.Valuer); is && value.Type() != TimeType {
@@ -98,7 +98,7 @@ func sameKind(a, b reflect.Value) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// sameSent reports whether two values are the same to the server: numbers are, whatever their type.
+// sameSent reports whether two values are the same to the server. The types of numbers do not matter.
 func sameSent(a, b reflect.Value) bool {
 	switch {
 	case isNumber(a) && isNumber(b):
@@ -110,12 +110,12 @@ func sameSent(a, b reflect.Value) bool {
 	case a.Type() != b.Type():
 		return false
 	}
-	return reflect.DeepEqual(a.Interface(), b.Interface()) // times too: a column without a zone takes the clock of the place
+	return reflect.DeepEqual(a.Interface(), b.Interface()) // times with their zone: a column without a zone stores what the clock shows there
 }
 
 func isNumber(value reflect.Value) bool { return value.CanInt() || value.CanUint() || value.CanFloat() }
 
-// exactly is up to where a float64 has every whole number.
+// exactly is the number up to which a float64 holds every whole number.
 const exactly = 1 << 53
 
 func sameNumber(a, b reflect.Value) bool {

@@ -12,13 +12,13 @@ import (
 	"gorm.io/gorm/utils"
 )
 
-// SamePointer reports whether both are pointers to one value.
+// SamePointer reports whether both are pointers to the same value.
 func SamePointer(a, b any) bool {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	return x.Kind() == reflect.Pointer && y.Kind() == reflect.Pointer && x.Type() == y.Type() && x.Pointer() == y.Pointer()
 }
 
-// KeyOf is the primary key of row, and nil where the struct has none. complete is false where a part of it is zero.
+// KeyOf is the primary key of row, nil if all of it is zero. complete is false if a part of it is zero.
 func KeyOf(stmt *gorm.Statement, s *schema.Schema, row reflect.Value) (key []any, complete bool) {
 	key, complete = make([]any, len(s.PrimaryFields)), true
 	some := false
@@ -34,7 +34,7 @@ func KeyOf(stmt *gorm.Statement, s *schema.Schema, row reflect.Value) (key []any
 	return key, complete
 }
 
-// KeyName is a primary key as one string: different keys have different names, and a key has the same name whether the
+// KeyName is a primary key as a string. Different keys have different names. A key has the same name whether the
 // application made it or the server returned it.
 func KeyName(key []any) string {
 	if len(key) == 1 {
@@ -50,7 +50,7 @@ func KeyName(key []any) string {
 	return b.String()
 }
 
-// Sent is what a driver gets of a value. A nil pointer is NULL, unless its type can say its value without what it would point to.
+// Sent is a value as a driver gets it. A nil pointer is NULL, unless its type is a Valuer that works without the pointed-to value.
 func Sent(value any) (any, error) {
 	valuer, is := value.(driver.Valuer)
 	if !is {
@@ -62,7 +62,7 @@ func Sent(value any) (any, error) {
 	return valuer.Value()
 }
 
-// TextOf is a value that is sent as a text.
+// TextOf is the text of a value that is sent as text.
 func TextOf(value any) (text string, is bool) {
 	sent, err := Sent(value)
 	v := reflect.ValueOf(sent)

@@ -10,9 +10,9 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// Links is what ties a struct to its associations, as it was at one moment: foreign keys, and other columns that are
-// referred to. A save takes a foreign key from the association that the struct holds. So an association must not
-// outlive the key that it was read by.
+// Links are the columns that tie a struct to its associations, at one moment: foreign keys, and the columns that other rows
+// refer to. A save takes the foreign key from the association in the struct. So when the foreign key changes, the old
+// association must go.
 type Links struct {
 	relations []*schema.Relationship
 	keys      []string
@@ -21,10 +21,10 @@ type Links struct {
 // reloads is a note among the clauses of a query.
 const reloads = "gormlock:reloads"
 
-// Reload notes that a query reads into a struct whose columns were emptied. Whoever did so keeps its links.
+// Reload notes that the caller has emptied the columns of a struct, and that the query reads into it. The caller keeps the links itself.
 func Reload(stmt *gorm.Statement) { stmt.Clauses[reloads] = clause.Clause{} }
 
-// Reloads reports whether the query does.
+// Reloads reports whether the query has the note of Reload.
 func Reloads(stmt *gorm.Statement) bool {
 	_, is := stmt.Clauses[reloads]
 	return is
@@ -39,7 +39,7 @@ func LinksOf(relations []*schema.Relationship, row reflect.Value) Links {
 	return l
 }
 
-// LinkOf is the own side of a relation in a struct.
+// LinkOf is the struct's own side of a relation: its foreign key, or the columns that the other side refers to.
 func LinkOf(relation *schema.Relationship, row reflect.Value) string {
 	var key []any
 	for _, ref := range relation.References {
@@ -54,7 +54,7 @@ func LinkOf(relation *schema.Relationship, row reflect.Value) string {
 	return KeyName(key)
 }
 
-// valueOf is the value of a field, nil where it is NULL.
+// valueOf is the value of a field, nil for NULL.
 func valueOf(field *schema.Field, row reflect.Value) any {
 	if place := Place(field, row); !place.IsValid() || place.Kind() == reflect.Pointer && place.IsNil() {
 		return nil
@@ -63,8 +63,8 @@ func valueOf(field *schema.Field, row reflect.Value) any {
 	return value
 }
 
-// Empty empties the associations of a struct whose links have changed, unless they are those of the new links. Those that
-// were read along are the struct's, unless they have the key of another.
+// Empty empties associations of a struct if their links have changed and they do not fit the new links. Associations in loaded were
+// just read with the struct. They stay, unless they have the key of another row.
 func (l Links) Empty(row reflect.Value, loaded ...string) {
 	for i, relation := range l.relations {
 		place := Place(relation.Field, row)
@@ -82,7 +82,7 @@ func (l Links) Empty(row reflect.Value, loaded ...string) {
 	}
 }
 
-// HoldsAssociation reports whether a struct holds what GORM would save with it.
+// HoldsAssociation reports whether a struct holds an association, which GORM would save with it.
 func HoldsAssociation(s *schema.Schema, row reflect.Value) bool {
 	r := &s.Relationships
 	for _, relations := range [...][]*schema.Relationship{r.BelongsTo, r.HasOne, r.HasMany, r.Many2Many} {
@@ -95,14 +95,14 @@ func HoldsAssociation(s *schema.Schema, row reflect.Value) bool {
 	return false
 }
 
-// Association is one that a struct held at some moment.
+// Association is an association that a struct held at some moment.
 type Association struct {
 	relation          *schema.Relationship
 	row, place, value reflect.Value
 	link              string
 }
 
-// AssociationsOf are those that a struct holds.
+// AssociationsOf are the associations that a struct holds.
 func AssociationsOf(s *schema.Schema, row reflect.Value) []Association {
 	var all []Association
 	for _, relation := range OwnRelations(s) {
@@ -120,24 +120,24 @@ func HeldBy(row reflect.Value, relation *schema.Relationship, place reflect.Valu
 	return Association{relation: relation, row: row, place: place, value: value}
 }
 
-// Key is that of the row in the association, by which a struct refers to it.
+// Key is the key of the associated row, by which the struct refers to it.
 func (a Association) Key() string { return KeyOfOther(a.relation, a.value) }
 
-// By is the association with the link of the struct that held it.
+// By is the association with this link of the struct that held it.
 func (a Association) By(link string) Association {
 	a.link = link
 	return a
 }
 
-// PutBack gives the struct the association again, if it holds none by now and has the link it had. Another struct may be in its
-// place: the caller may have moved it.
+// PutBack restores the association in the struct, if the struct holds none now and has the same link. The link may differ because the
+// caller has moved another struct to this place.
 func (a Association) PutBack() {
 	if a.place.IsZero() && LinkOf(a.relation, a.row) == a.link {
 		a.place.Set(a.value)
 	}
 }
 
-// KeyOfOther is the key by which the struct in a field is referred to that its owner belongs to.
+// KeyOfOther is the key of the struct in a belongs-to field, by which its owner refers to it.
 func KeyOfOther(relation *schema.Relationship, place reflect.Value) string {
 	other := reflect.Indirect(place)
 	var key []any
@@ -149,9 +149,9 @@ func KeyOfOther(relation *schema.Relationship, place reflect.Value) string {
 	return KeyName(key)
 }
 
-// Refers reports whether the foreign key of a struct is the key of what it holds in this field.
+// Refers reports whether the foreign key of row equals the key of the struct in the belongs-to field place.
 func Refers(relation *schema.Relationship, row, place reflect.Value) bool {
-	if ref := relation.References[0]; len(relation.References) == 1 && !ref.OwnPrimaryKey { // mostly two numbers
+	if ref := relation.References[0]; len(relation.References) == 1 && !ref.OwnPrimaryKey { // fast path for two numbers
 		own, other := reflect.Indirect(Place(ref.ForeignKey, row)), Place(ref.PrimaryKey, reflect.Indirect(place))
 		if own.IsValid() && other.IsValid() && own.CanInt() && other.CanInt() && own.Int() == other.Int() {
 			return true
@@ -160,7 +160,7 @@ func Refers(relation *schema.Relationship, row, place reflect.Value) bool {
 	return LinkOf(relation, row) == KeyOfOther(relation, place)
 }
 
-// HasKeyOfOther reports whether that struct has such a key. It has none if the server is to make a part of it.
+// HasKeyOfOther reports whether the struct in a belongs-to field has a key. It has none if the server will generate a part of it.
 func HasKeyOfOther(relation *schema.Relationship, place reflect.Value) (has bool) {
 	other := reflect.Indirect(place)
 	for _, ref := range relation.References {
@@ -177,7 +177,7 @@ func HasKeyOfOther(relation *schema.Relationship, place reflect.Value) (has bool
 	return has
 }
 
-// isMade reports whether the server makes a part of a key that is zero. A default that is a constant may be that zero.
+// isMade reports whether the server generates a part of a key if it is zero. A constant default does not count, because it may be zero.
 func isMade(part *schema.Field) bool {
 	return part.PrimaryKey && (part.AutoIncrement || part.HasDefaultValue && part.DefaultValueInterface == nil)
 }

@@ -9,8 +9,8 @@ const (
 	preparedTx    = "gorm.(*PreparedStmtTX)."
 )
 
-// InReadOutside reports whether the value of an argument is asked for because GORM sends a query outside of a transaction. An update and a
-// delete are one by themselves.
+// InReadOutside reports whether database/sql asks an argument for its value because GORM sends a query outside of a transaction. An update or
+// a delete is a transaction by itself, so it does not count.
 func InReadOutside() bool {
 	for function := range callers() {
 		switch {

@@ -10,15 +10,15 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Relation is what a statement has in the place of its table.
+// Relation is what a statement has as its table.
 type Relation struct {
 	Schema string // empty: the name has none
 	Name   string
 	Only   bool   // without the tables that inherit from it
-	Text   string // what is no name; there is no Name then
+	Text   string // if it is not just a name; then Name is empty
 }
 
-// RelationOf is the relation that a name means which GORM quotes.
+// RelationOf is the relation with a name that GORM quotes.
 func RelationOf(name string) Relation {
 	schema, table, qualified := strings.Cut(name, ".")
 	switch {
@@ -30,8 +30,8 @@ func RelationOf(name string) Relation {
 	return Relation{Schema: schema, Name: table}
 }
 
-// RelationIn is the relation of a statement, without its alias: that of its model, if it does not name another one. GORM does not quote a text
-// with a blank, so PostgreSQL folds the names in it.
+// RelationIn is the relation of a statement, without its alias. own is the relation of the model: it is used if the statement does not name another
+// one. GORM does not quote a text with a blank, so PostgreSQL folds the names in it to lower case.
 func RelationIn(stmt *gorm.Statement, own Relation) Relation {
 	if other, is := relationInPlace(stmt); is {
 		return other
@@ -56,7 +56,7 @@ func RelationIn(stmt *gorm.Statement, own Relation) Relation {
 	return Relation{Text: text}
 }
 
-// relationInPlace is what a query has that reads not its own table: a text of the caller's, or a FROM clause.
+// relationInPlace is what a query reads instead of its own table: raw SQL of the caller, or a FROM clause.
 func relationInPlace(stmt *gorm.Statement) (other Relation, is bool) {
 	from, has := stmt.Clauses["FROM"]
 	tables, plain := from.Expression.(clause.From)
@@ -82,7 +82,7 @@ const oneName = "\"(?:[^\"]|\"\")+\"|`[^`]+`|[a-z_][\\w$]*"
 
 var relation = regexp.MustCompile(`(?i)^\s*(only\s+)?(` + oneName + `)(?:\s*\.\s*(` + oneName + `))?(?:\s+(?:as\s+)?(?:` + oneName + `))?\s*$`)
 
-// identifier is the name that an identifier of a text means.
+// identifier is the name that an identifier in a text means.
 func identifier(text string, folds bool) string {
 	switch {
 	case text[0] == '`':

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// SameValue compares what two structs hold in a field, times at the precision of its column.
+// SameValue reports whether two structs hold the same value in a field. Times are compared at the precision of the column.
 func SameValue(a, b any, tick time.Duration) bool {
 	x, y := reflect.Indirect(reflect.ValueOf(a)), reflect.Indirect(reflect.ValueOf(b))
 	if x.IsValid() && y.IsValid() {
@@ -18,7 +18,7 @@ func SameValue(a, b any, tick time.Duration) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// IsSame reports whether two values are one, of structs that a pointer or a slice leads to.
+// IsSame reports whether two pointers or slices lead to the same structs.
 func IsSame(a, b any) bool {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	return SamePointer(a, b) || x.Kind() == reflect.Slice && y.Kind() == reflect.Slice && x.Type() == y.Type() && x.Pointer() == y.Pointer()

@@ -7,10 +7,10 @@ import (
 	"gorm.io/gorm"
 )
 
-// SaveByKey does for a statement that creates what Save does of a struct with a key.
+// SaveByKey runs, for a create, the update that Save runs for a struct with a key.
 func SaveByKey(db *gorm.DB) *gorm.DB {
 	update := db.Session(&gorm.Session{Initialized: true})
-	update.Statement.BuildClauses = nil // those of the create
+	update.Statement.BuildClauses = nil // they are the create's
 	if len(update.Statement.Selects) == 0 {
 		update.Statement.Selects = []string{"*"}
 	}
@@ -22,8 +22,8 @@ func SaveByKey(db *gorm.DB) *gorm.DB {
 	return update
 }
 
-// InsertAs gives the insert that follows an update which found no row what the caller gave the update: settings, which callbacks of others
-// read, and clauses. What GORM and gormlock have put there for the update stays behind.
+// InsertAs is for the insert that follows an update without a row. It copies to the insert what the caller gave the update: settings, which other
+// plugins' callbacks read, and clauses. It does not copy what GORM and gormlock have added for the update.
 func InsertAs(insert, update *gorm.Statement) {
 	insert.Unscoped = update.Unscoped
 	update.Settings.Range(func(key, value any) bool {
@@ -39,5 +39,5 @@ func InsertAs(insert, update *gorm.Statement) {
 	}
 }
 
-// ofUpdates are the clauses that say nothing of an insert, or another thing.
+// ofUpdates are clauses that have no meaning for an insert, or another one.
 var ofUpdates = []string{"UPDATE", "SET", "FROM", "WHERE", "FOR", "VALUES", "ON CONFLICT"}

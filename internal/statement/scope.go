@@ -12,10 +12,10 @@ func HasScopes(stmt *gorm.Statement) bool {
 	return scopesOfStatement == nil || reflect.ValueOf(stmt).Elem().FieldByIndex(scopesOfStatement).Len() > 0
 }
 
-// scopesOfStatement is where GORM keeps them.
+// scopesOfStatement is the field in which GORM keeps scopes.
 var scopesOfStatement = placeInStatement("scopes")
 
-// IsAssigned reports whether Assign was given a struct of this type alone. FirstOrCreate makes a map of it.
+// IsAssigned reports whether Assign has exactly one argument, a struct of this type. FirstOrCreate makes a map of it.
 func IsAssigned(stmt *gorm.Statement, model reflect.Type) bool {
 	if assignsOfStatement == nil {
 		return false
@@ -31,7 +31,7 @@ func IsAssigned(stmt *gorm.Statement, model reflect.Type) bool {
 	return v.IsValid() && v.Type() == model
 }
 
-// assignsOfStatement and attrsOfStatement are where GORM keeps what Assign and Attrs were given.
+// assignsOfStatement and attrsOfStatement are the fields in which GORM keeps the arguments of Assign and Attrs.
 var assignsOfStatement, attrsOfStatement = placeInStatement("assigns"), placeInStatement("attrs")
 
 func placeInStatement(name string) []int {
@@ -39,13 +39,13 @@ func placeInStatement(name string) []int {
 	return field.Index
 }
 
-// IsGivenMore reports whether Assign or Attrs was given something.
+// IsGivenMore reports whether Assign or Attrs has arguments.
 func IsGivenMore(stmt *gorm.Statement) bool {
 	v := reflect.ValueOf(stmt).Elem()
 	return assignsOfStatement != nil && v.FieldByIndex(assignsOfStatement).Len() > 0 || attrsOfStatement != nil && v.FieldByIndex(attrsOfStatement).Len() > 0
 }
 
-// InGivenMore names the clauses of each db among it, and reports whether one has an error, or scopes that have not run.
+// InGivenMore names the clauses of each db among the arguments of Assign and Attrs, and reports whether one has an error, or scopes that have not run.
 func InGivenMore(stmt *gorm.Statement) (clauses []string, failed, scopes bool) {
 	for _, place := range [][]int{assignsOfStatement, attrsOfStatement} {
 		if place == nil {
@@ -71,13 +71,13 @@ func InGivenMore(stmt *gorm.Statement) (clauses []string, failed, scopes bool) {
 	return clauses, failed, scopes
 }
 
-// IsSession reports whether each call on the db makes a new statement, so that nothing stays in this one.
+// IsSession reports whether each call on the db makes a new statement, so that this db's statement stays unchanged.
 func IsSession(db *gorm.DB) bool {
 	return cloneOfDB != nil && reflect.ValueOf(db).Elem().FieldByIndex(cloneOfDB).Int() > 0
 }
 
-// Unending returns the error of a write in such a session, which a scope has returned: what GORM's callbacks leave for each other is lost
-// there, and nobody ends the transaction that one of them begins.
+// Unending returns the error of a write in a session that a scope has returned. GORM's callbacks keep data for each other in the statement, which is
+// lost in a session. So the transaction that one callback begins would never be ended.
 func Unending(db *gorm.DB) error {
 	if !IsSession(db) || db.SkipDefaultTransaction || db.DryRun || Transaction(db.Statement) != nil {
 		return nil
@@ -86,18 +86,18 @@ func Unending(db *gorm.DB) error {
 		"let the scope return the db that it is given, with Where and the like, and make the session before Scopes", TableName(db.Statement))
 }
 
-// cloneOfDB is where GORM keeps that.
+// cloneOfDB is the field of a db that says whether each call makes a new statement.
 var cloneOfDB = func() []int {
 	field, _ := reflect.TypeFor[gorm.DB]().FieldByName("clone")
 	return field.Index
 }()
 
-// AddScope gives the statement a scope, whatever db a scope of the caller's made of its own.
+// AddScope adds a scope to the statement itself, even if a scope of the caller has returned another db.
 func AddScope(stmt *gorm.Statement, f func(*gorm.DB) *gorm.DB) {
 	(&gorm.DB{Config: stmt.DB.Config, Statement: stmt}).Scopes(f)
 }
 
-// LastScope is a scope that runs after all others, those too that a scope adds.
+// LastScope is a scope that runs after all others, even after scopes that a scope adds.
 func LastScope(run func(*gorm.DB)) func(*gorm.DB) *gorm.DB {
 	var last func(*gorm.DB) *gorm.DB
 	last = func(db *gorm.DB) *gorm.DB {
@@ -110,8 +110,8 @@ func LastScope(run func(*gorm.DB)) func(*gorm.DB) *gorm.DB {
 	return last
 }
 
-// Beside is a db with what db carries, to make another statement of. In a hook, where db is a new session on the hook's
-// own statement, Session alone would carry on with that one.
+// Beside is a db for another statement, with everything that db carries. In a hook, db is a new session on the hook's
+// own statement, and Session alone would continue that statement.
 func Beside(db *gorm.DB) *gorm.DB {
 	if own := db.Scopes(); own != db {
 		return own
@@ -119,8 +119,8 @@ func Beside(db *gorm.DB) *gorm.DB {
 	return db.Session(&gorm.Session{})
 }
 
-// Session is db.Session, except that a session which makes new statements goes on to do so, as in GORM's own Transaction. In a hook GORM's
-// Session, and WithContext, would take up the hook's own statement: its table, its conditions, its clauses.
+// Session is db.Session, with one difference: if db makes new statements, the result does too, as in GORM's own Transaction. In a hook, GORM's
+// Session and WithContext would continue the hook's own statement, with its table, its conditions and its clauses.
 func Session(db *gorm.DB, config gorm.Session) *gorm.DB {
 	config.NewDB = config.NewDB || cloneOfDB != nil && reflect.ValueOf(db).Elem().FieldByIndex(cloneOfDB).Int() == 1
 	return db.Session(&config)

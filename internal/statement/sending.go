@@ -8,13 +8,13 @@ import (
 	"gorm.io/gorm"
 )
 
-// sending stands in the place of a statement's transaction while GORM executes a query, and notes whether a text was sent that has what it
-// must. Callbacks of others may change what GORM builds, or answer the query themselves.
+// sending replaces a statement's transaction while GORM executes a query, and notes whether a text with the required words was sent. Other
+// plugins' callbacks may change what GORM builds, or answer the query themselves.
 type sending struct {
 	gorm.ConnPool
 	gorm.TxCommitter
 	has   func(text, words string) bool
-	words [2]string // one of which the text must have
+	words [2]string // the text must have one of them
 	sent  bool
 }
 
@@ -36,18 +36,18 @@ func (s *sending) QueryRowContext(ctx context.Context, text string, args ...any)
 	return s.ConnPool.QueryRowContext(ctx, text, args...)
 }
 
-// NoteSending lets the query of the statement note whether a text is sent that has one of these words, as has tells.
+// NoteSending makes the query of the statement note whether a text with one of these words is sent. has reports whether a text has the words.
 func NoteSending(stmt *gorm.Statement, has func(text, words string) bool, words [2]string) {
 	tx, _ := stmt.ConnPool.(gorm.TxCommitter)
 	s := &sending{ConnPool: stmt.ConnPool, TxCommitter: tx, has: has, words: words}
 	stmt.ConnPool = s
 }
 
-// WasSent gives the statement its pool back, and reports whether such a text was sent, or none had to be.
+// WasSent restores the statement's pool, and reports whether such a text was sent. Without NoteSending it reports true.
 func WasSent(stmt *gorm.Statement) bool {
 	if columns, are := stmt.ConnPool.(*Columns); are {
 		if _, is := columns.ConnPool.(*sending); is {
-			ColumnsNoted(stmt) // by a query that panicked
+			ColumnsNoted(stmt) // left by a query that panicked
 		}
 	}
 	s, noted := stmt.ConnPool.(*sending)
@@ -58,9 +58,9 @@ func WasSent(stmt *gorm.Statement) bool {
 	return s.sent
 }
 
-// EndComment begins a new line where a comment at the end of the text would swallow what follows.
+// EndComment begins a new line if the text may end in a comment, which would swallow what follows.
 func EndComment(stmt *gorm.Statement) {
-	if text := stmt.SQL.String(); strings.Contains(text, "--") || strings.Contains(text, "#") { // as MariaDB's may begin
+	if text := stmt.SQL.String(); strings.Contains(text, "--") || strings.Contains(text, "#") { // # begins a comment in MariaDB
 		_ = stmt.WriteByte('\n')
 	}
 }

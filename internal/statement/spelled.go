@@ -11,14 +11,14 @@ import (
 	"github.com/gormlock/gormlock/internal/dialect"
 )
 
-// ColumnTypes are those of a table in PostgreSQL, by the names of its columns.
+// ColumnTypes are the types of a table's columns in PostgreSQL, by the names of the columns.
 type ColumnTypes struct {
-	AsSent bool // no trigger changes what is stored
+	AsSent bool // no trigger can change what is stored
 	types  map[string]string
 }
 
-// Respells reports whether the server may store a value otherwise than the program has it: with the digits that the column has, without the
-// blanks of a JSON text, or as what the type of the field makes of it.
+// Respells reports whether the server may store a value differently from how the program has it: with the digits of the column, without the
+// blanks of a JSON text, or as the field's own type converts it.
 func (c ColumnTypes) Respells(field *schema.Field) bool {
 	of, known := c.types[field.DBName]
 	if _, makes := reflect.New(field.IndirectFieldType).Interface().(driver.Valuer); !known || makes || field.Serializer != nil {
@@ -38,8 +38,8 @@ func (c ColumnTypes) Respells(field *schema.Field) bool {
 	return true
 }
 
-// ColumnTypesOf asks for the columns of the statement's table, on the statement's connection. It inserts rows, or updates some too. On other
-// databases there are none.
+// ColumnTypesOf asks for the columns of the statement's table, on the statement's connection. updates says that the statement may also update
+// rows. Other databases than PostgreSQL return no types.
 func ColumnTypesOf(db *gorm.DB, updates bool) (ColumnTypes, error) {
 	c, table := ColumnTypes{types: map[string]string{}}, NameInSQL(db.Statement)
 	if !dialect.Of(db).IsPostgres() || table == "" {
@@ -60,14 +60,14 @@ func ColumnTypesOf(db *gorm.DB, updates bool) (ColumnTypes, error) {
 	return c, rows.Err()
 }
 
-// Triggers run before a row is inserted if 4 is in their type, and before one is updated if 16 is. Those of partitions count too, because
-// rows go there.
+// In a trigger's type, bit 4 means that it runs for inserts, and bit 16 for updates. Triggers of partitions count too, because
+// rows are stored there.
 const columnsOf = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), c.relkind IN ('r', 'p') AND NOT EXISTS (SELECT FROM pg_trigger t
 	WHERE (t.tgrelid = c.oid OR t.tgrelid IN (SELECT relid FROM pg_partition_tree(c.oid))) AND t.tgtype & 3 = 3 AND t.tgtype & (CASE WHEN $2 THEN 20 ELSE 4 END) <> 0)
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 WHERE c.oid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`
 
-// Spelled finds out what the server makes of columns of structs, as it would store them.
+// Spelled asks the server how it would store the values of these fields.
 func Spelled(db *gorm.DB, s *schema.Schema, c ColumnTypes, fields []*schema.Field, structs []reflect.Value) (spelled []reflect.Value, err error) {
 	for most := max(1, mostParameters/len(fields)); len(structs) > 0; {
 		n := min(len(structs), most)
@@ -80,7 +80,7 @@ func Spelled(db *gorm.DB, s *schema.Schema, c ColumnTypes, fields []*schema.Fiel
 	return spelled, nil
 }
 
-// mostParameters of a statement that asks how the server writes values.
+// mostParameters limits the parameters of one question of Spelled.
 const mostParameters = 2000
 
 func spelledOf(db *gorm.DB, s *schema.Schema, c ColumnTypes, fields []*schema.Field, structs []reflect.Value) ([]reflect.Value, error) {
@@ -94,7 +94,7 @@ func spelledOf(db *gorm.DB, s *schema.Schema, c ColumnTypes, fields []*schema.Fi
 		sql.Text("(", strconv.Itoa(i))
 		for _, field := range fields {
 			value, zero := field.ValueOf(db.Statement.Context, row)
-			if zero && field.HasDefaultValue { // which was sent as DEFAULT, and need not be a value of the type
+			if zero && field.HasDefaultValue { // it was sent as DEFAULT, and zero need not be a valid value of the type
 				value = nil
 			}
 			sql.Text(",CAST(")
@@ -113,7 +113,7 @@ func spelledOf(db *gorm.DB, s *schema.Schema, c ColumnTypes, fields []*schema.Fi
 	return spelled, scanRows(db, s, stmt, len(fields), func(which int, row reflect.Value) { spelled[which] = row })
 }
 
-// scanRows sends a question on the connection of the statement. The first column of the answer is a number, the others are of the model.
+// scanRows sends a question on the connection of the statement. The first column of the answer is a number, the others are columns of the model.
 func scanRows(db *gorm.DB, s *schema.Schema, question *gorm.Statement, columns int, take func(which int, row reflect.Value)) error {
 	rows, err := db.Statement.ConnPool.QueryContext(db.Statement.Context, question.SQL.String(), question.Vars...)
 	if err != nil {

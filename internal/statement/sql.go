@@ -18,10 +18,10 @@ func (s SQL) Text(pieces ...string) {
 	}
 }
 
-// Write is [SQL.Text] for what a clause is built with, which may be no statement.
+// Write is [SQL.Text] for the builder of a clause, which need not be a statement.
 func Write(to clause.Writer, pieces ...string) {
 	for _, piece := range pieces {
-		_, _ = to.WriteString(piece) // into memory, which takes it
+		_, _ = to.WriteString(piece) // writing to memory cannot fail
 	}
 }
 
@@ -31,7 +31,7 @@ func (s SQL) Value(value any) {
 	s.BindVarTo(s.Statement, s.Statement, value)
 }
 
-// Expression writes what GORM makes of a value: a placeholder, a sub-query, the text of an expression.
+// Expression writes a value as GORM does: a placeholder, a sub-query, or the text of an expression.
 func (s SQL) Expression(value any) {
 	if IsScalar(value) {
 		s.Value(value)
@@ -41,7 +41,7 @@ func (s SQL) Expression(value any) {
 	}
 }
 
-// IsScalar reports whether GORM writes no more than a placeholder for a value, for which it has to look at many kinds of
+// IsScalar reports whether GORM writes just a placeholder for a value. It is a shortcut: GORM would check many kinds of
 // values first.
 func IsScalar(value any) bool {
 	switch value.(type) {
@@ -60,7 +60,7 @@ func (s SQL) IsClosed(start int) bool {
 	return sqltext.IsClosed(part)
 }
 
-// Column writes a column's name in the dialect's quotes, behind that of a table if there is one.
+// Column writes a column's name in the dialect's quotes, after the table's name if there is one.
 func (s SQL) Column(table, name string) {
 	s.QuoteTo(s.Statement, clause.Column{Table: table, Name: name})
 }

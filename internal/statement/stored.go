@@ -10,9 +10,9 @@ import (
 	"github.com/gormlock/gormlock/internal/dialect"
 )
 
-// Stored finds out how the server writes keys that the program may write otherwise: a uuid in capitals, char(n) without
-// its blanks, a time in another zone. It asks for the rows of the statement's table that have them, on the statement's
-// connection; a key that no row has is nil.
+// Stored finds out how the server writes keys that the program may write differently: a uuid in capitals, char(n) without
+// its blanks, a time in another zone. It reads the rows with these keys from the statement's table, on the statement's
+// connection. If there is no row, the key is nil.
 func Stored(db *gorm.DB, s *schema.Schema, keys [][]any) ([][]any, error) {
 	const most = 500
 	stored := make([][]any, 0, len(keys))

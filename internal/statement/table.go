@@ -8,7 +8,7 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Aliased reports whether the query's own table is more than a name, which an UPDATE could not repeat.
+// Aliased reports whether the query's own table is more than a name, so that an UPDATE could not repeat it.
 func Aliased(stmt *gorm.Statement) bool {
 	if stmt.TableExpr == nil {
 		return false
@@ -20,7 +20,7 @@ func Aliased(stmt *gorm.Statement) bool {
 // OwnTable is the table of a statement, with its schema.
 var OwnTable any = clause.Table{Name: clause.CurrentTable}
 
-// SameTable lets a statement speak of the table of another one, which may have been named by the caller.
+// SameTable gives a statement the table of another one, where the caller may have named it.
 func SameTable(stmt, as *gorm.Statement) { stmt.Table, stmt.TableExpr = as.Table, as.TableExpr }
 
 // Quoted is a name in the dialect's quotes.
@@ -30,7 +30,7 @@ func Quoted(stmt *gorm.Statement, table, name string) string {
 	return b.String()
 }
 
-// NameInStatement is the name a statement knows the table by: without the schema it may be written with.
+// NameInStatement is a table's name inside of a statement: without the schema.
 func NameInStatement(table string) string {
 	if parts := strings.Split(table, "."); len(parts) == 2 {
 		return parts[1]
@@ -72,8 +72,8 @@ func NameOf(table clause.Table) string {
 	return table.Name
 }
 
-// OwnName is what the server calls the query's own table: an alias that GORM does not see in a text too, and one that is
-// not quoted there as the server folds it.
+// OwnName is the name of the query's own table for the server. It may be an alias in a text, which GORM does not see. If it is
+// not quoted there, it is folded as the server does.
 func OwnName(stmt *gorm.Statement) string {
 	if stmt.TableExpr == nil {
 		return stmt.Table
@@ -87,7 +87,7 @@ func OwnName(stmt *gorm.Statement) string {
 	return strings.ToLower(stmt.Table)
 }
 
-// Folded is the name that the server makes of an identifier in a text.
+// Folded is the name that an identifier in a text means to the server.
 func Folded(identifier string) string {
 	if strings.HasPrefix(identifier, `"`) {
 		return strings.ReplaceAll(identifier[1:len(identifier)-1], `""`, `"`)
@@ -95,8 +95,8 @@ func Folded(identifier string) string {
 	return strings.ToLower(identifier)
 }
 
-// NameInSQL is the name of the statement's table as SQL has it, without an alias. It is empty if the statement has
-// something else in place of a table.
+// NameInSQL is the name of the statement's table as SQL, without an alias. It is empty if the statement has
+// something other than a table.
 func NameInSQL(stmt *gorm.Statement) string {
 	if stmt.TableExpr == nil {
 		return stmt.Quote(stmt.Table)
@@ -139,8 +139,8 @@ func QuoteName(name string) string {
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
 
-// IsUsed reports, before a statement is built, whether its chain was executed before: GORM leaves behind how many rows that found, or a clause of
-// its own without anything of the caller's in it.
+// IsUsed reports, before a statement is built, whether its chain was executed before. GORM then leaves the number of rows in it, or a clause of
+// its own in which the caller has put nothing.
 func IsUsed(db *gorm.DB) bool {
 	if clauses := db.Statement.Clauses; db.RowsAffected == 0 && len(clauses) > 0 {
 		from, is := clauses["FROM"].Expression.(clause.From)

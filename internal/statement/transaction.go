@@ -10,7 +10,7 @@ import (
 // IsPostgres reports whether db speaks to PostgreSQL, or to a server that speaks like it.
 func IsPostgres(db *gorm.DB) bool { return db.Name() == "postgres" }
 
-// Transaction is the transaction the statement runs in, nil when there is none.
+// Transaction is the transaction that the statement runs in, nil if there is none.
 func Transaction(stmt *gorm.Statement) advisory.Tx {
 	if tx, ok := Unprepared(stmt.ConnPool).(advisory.Tx); ok {
 		return tx
@@ -18,8 +18,8 @@ func Transaction(stmt *gorm.Statement) advisory.Tx {
 	return nil
 }
 
-// Unprepared is what lies under GORM's caches of prepared statements, which would prepare a text that is several
-// statements. A session with PrepareStmt on a database with PrepareStmt is two of them.
+// Unprepared is the pool under GORM's caches of prepared statements, which would try to prepare a text with several
+// statements. A session with PrepareStmt on a database with PrepareStmt has two caches.
 func Unprepared(pool gorm.ConnPool) gorm.ConnPool {
 	for {
 		switch over := pool.(type) {
@@ -35,8 +35,8 @@ func Unprepared(pool gorm.ConnPool) gorm.ConnPool {
 	}
 }
 
-// IsSavepoint reports whether the statement is one of those that GORM nests transactions with. They carry the clauses of
-// the db the transaction began from; a lock asked for before ROLLBACK TO would fail in the transaction it is to save.
+// IsSavepoint reports whether the statement sets a savepoint or rolls back to one, as GORM does to nest transactions. Such statements carry
+// the clauses of the db from which the transaction began. A lock taken before ROLLBACK TO would fail in the aborted transaction.
 func IsSavepoint(stmt *gorm.Statement) bool {
 	return stmt.SQL.Len() > 0 && sqltext.Read(stmt.SQL.String()).IsSavepoint()
 }

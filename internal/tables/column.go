@@ -16,10 +16,10 @@ type Column struct {
 // columnLine is a line of the DDL that makes a column.
 var columnLine = regexp.MustCompile(`^\s*(\w+)\s+([a-z]+)( PRIMARY KEY)?\s*( NOT NULL)?( DEFAULT ([^,]+?))?,?\s*(?:--.*)?$`)
 
-// long are the names that the server has for types.
+// long maps names of types to the server's names.
 var long = map[string]string{"timestamptz": "timestamp with time zone"}
 
-// Columns are those that the DDL makes.
+// Columns are the columns that the DDL makes.
 func (t Table) Columns() []Column {
 	body, _, _ := strings.Cut(t.DDL, "\n)")
 	var columns []Column
@@ -37,7 +37,7 @@ func (t Table) Columns() []Column {
 	return columns
 }
 
-// Definition is the text with which a column is added that a table of an earlier version may not have, "" for others.
+// Definition is the text that adds a column which a table of an earlier version may lack, and "" for other columns.
 func (t Table) Definition(column string) string {
 	for _, definition := range t.Later {
 		if name, _, _ := strings.Cut(definition, " "); name == column {
@@ -47,7 +47,7 @@ func (t Table) Definition(column string) string {
 	return ""
 }
 
-// Indexes are the statements that make the indexes beside the key, by their names.
+// Indexes are the statements that make the indexes other than the key, by name.
 func (t Table) Indexes() map[string]string {
 	statements := map[string]string{}
 	_, rest, _ := strings.Cut(t.DDL, ";\n")
@@ -65,14 +65,14 @@ func (t Table) Indexes() map[string]string {
 type Deviation struct {
 	Column string
 	Says   string
-	IsType bool // the server converts many types, and says where it does not
-	// Fix are the statements that mend it and lose nothing, for a table by its name; none where a person has to decide.
+	IsType bool // the type differs: the server converts many types, and says so if it cannot
+	// Fix returns statements, for a table by its name, that repair it without a loss. It is nil if a person must decide.
 	Fix  func(table string) []string
-	Cure func(table string) string // what to do where there is no Fix
+	Cure func(table string) string // what to do if there is no Fix
 }
 
-// Deviations compares the columns that a table has with those that it must have. Columns that are missing are not among
-// them. One that gormlock does not know is one where it could insert no row.
+// Deviations compares the columns of a table with the required ones. It does not report missing columns. A column that gormlock does not know is a
+// deviation if gormlock could not insert rows because of it.
 func (t Table) Deviations(found []Column) []Deviation {
 	var all []Deviation
 	wanted := map[string]Column{}
@@ -116,7 +116,7 @@ func (t Table) Deviations(found []Column) []Deviation {
 	return all
 }
 
-// alter is a deviation that an ALTER COLUMN mends, safely or not.
+// alter is a deviation that an ALTER COLUMN repairs, safely or not.
 func (c Column) alter(says, how string, safe bool) Deviation {
 	d := Deviation{Column: c.Name, Says: says}
 	statement := func(table string) string {
@@ -139,15 +139,15 @@ func sameDefault(is, want string) bool {
 	return strings.EqualFold(is, want) || want == "now()" && strings.EqualFold(is, "CURRENT_TIMESTAMP")
 }
 
-// ColumnsOf asks for the columns of the table with the oid $1: the fields of a [Column] in their order. What the server
-// generates counts as a default.
+// ColumnsOf selects the columns of the table with the oid $1: the fields of a [Column] in their order. A generated column counts as having a
+// default.
 var ColumnsOf = `SELECT a.attname::text, ` + TypeName("a.atttypmod") + `, a.attnotnull,
 	coalesce(pg_get_expr(d.adbin, d.adrelid), CASE WHEN a.attidentity <> '' THEN 'identity' ELSE '' END)
 	FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 	WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
 
-// TypeName is the name of the type of a column of pg_attribute AS a, with what modifies it: a.atttypmod, or NULL for the bare name.
-// With quote_all_identifiers the server quotes it, and its own types need no quotes.
+// TypeName is the name of the type of a column of pg_attribute AS a. modifier is a.atttypmod, or NULL for the bare name. With quote_all_identifiers
+// the server quotes the name, although its own types need no quotes.
 func TypeName(modifier string) string {
 	name := "format_type(a.atttypid, " + modifier + ")"
 	return "CASE WHEN a.atttypid < 16384 THEN replace(" + name + `, '"', '') ELSE ` + name + " END"

@@ -36,7 +36,7 @@ func columnsOf(t *testing.T, db *sql.DB, table string) (found []tables.Column) {
 	return found
 }
 
-// What is read in the DDL is what the server makes of it.
+// What we read in the DDL is what the server makes of it.
 func TestColumns_areThoseOfTheServer(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t, pgtest.Schema())
@@ -63,7 +63,7 @@ func TestColumns_areThoseOfTheServer(t *testing.T) {
 	}
 }
 
-// A table of an earlier version that was brought up to date has defaults that the DDL does not have.
+// A table that was upgraded from an earlier version has defaults that the DDL lacks.
 func TestDeviations_noneAfterAnUpgrade(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t, pgtest.Schema())

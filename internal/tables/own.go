@@ -7,13 +7,13 @@ import (
 	"github.com/gormlock/gormlock/internal/keynames"
 )
 
-// Cure is what to do where a table of gormlock has no column of that name.
+// Cure says what to do if a table of gormlock lacks a column of that name.
 func Cure(table, column string) string {
-	own := Own("") // what is asked is in no DDL
+	own := Own("") // the argument is in no DDL that is asked for
 	return own[slices.IndexFunc(own, func(t Table) bool { return t.Name == table })].Cure(column)
 }
 
-// Own are all tables of gormlock, once being the DDL of that of Once.
+// Own are all tables of gormlock. once is the DDL of the table of Once.
 func Own(once string) []Table {
 	return []Table{
 		{

@@ -1,4 +1,4 @@
-// Package tables holds the DDL of tables that two packages make: that of their owner, and gormlock.MigrateAll.
+// Package tables holds the DDL of tables that two packages create: their owner, and gormlock.MigrateAll.
 package tables
 
 import (
@@ -45,12 +45,12 @@ type Table struct {
 	Name  string
 	DDL   string
 	Lock  int64    // the advisory lock under which it is made
-	Later []string // definitions of columns that a table of an earlier version may not have
-	Index []string // names of indexes that the DDL makes beside the key
-	Loss  string   // what happens where its rows are lost, "" where it does not matter
+	Later []string // definitions of columns that a table of an earlier version may lack
+	Index []string // names of indexes other than the key that the DDL makes
+	Loss  string   // what happens if its rows are lost, "" if that does not matter
 }
 
-// Cure is what to do where the table has no column of that name. A new table has none of the rows.
+// Cure says what to do if the table lacks a column of that name. A new table has none of the old rows.
 func (t Table) Cure(column string) string {
 	switch {
 	case t.Definition(column) != "":
@@ -61,9 +61,8 @@ func (t Table) Cure(column string) string {
 	return "give the renamed column its name back, or add it with the values it had; do not make the table anew, or " + t.Loss
 }
 
-// Migration creates the table where the search_path finds none, and adds what one that is there lacks. Programs that start
-// together take turns, for IF NOT EXISTS alone fails in some of them; and a role that may not create anything is asked for
-// nothing when all is there.
+// Migration creates the table if the search_path finds none, and adds the columns that an existing table lacks. Programs that start together take
+// turns, because IF NOT EXISTS alone fails in some of them. If nothing is missing, the role needs no right to create anything.
 func (t Table) Migration() string {
 	var lacks []string
 	var adds strings.Builder

@@ -6,9 +6,8 @@ import "github.com/gormlock/gormlock/internal/pgarray"
 // server without database/sql. Its parameters are those of [BatchArgs], its rows
 // (space smallint, id bigint, token bigint), one for each key.
 //
-// It waits for whoever has a row locked, and so do all other keys: the session needs a
-// lock_timeout, and [BatchUnlocked] for when it ends the wait. It needs
-// synchronous_commit on. A commit that ends with a warning is [ErrNotDurable].
+// If somebody has locked a row, the statement waits, and so do all its other keys. So the session needs a lock_timeout, and [BatchUnlocked] for the
+// time after it. It needs synchronous_commit on. A commit that ends with a warning is [ErrNotDurable].
 const Batch = `WITH ` + want + `, again AS (
 	UPDATE gormlock_fence f SET token = greatest(f.token + 1, want.first), name = want.name
 	FROM want WHERE f.space = want.space AND f.id = want.id
@@ -16,8 +15,8 @@ const Batch = `WITH ` + want + `, again AS (
 ), ` + anew + `
 SELECT space, id, token FROM again UNION ALL SELECT space, id, token FROM anew`
 
-// BatchUnlocked is [Batch] without the wait, at twice the cost: a key whose row somebody
-// has locked gets no row. Ask again for the missing.
+// BatchUnlocked is [Batch] without the wait, at twice the cost. It returns no row for a key whose row somebody has locked. Ask again for those
+// keys.
 const BatchUnlocked = `WITH ` + want + `, unlocked AS MATERIALIZED (
 	SELECT f.space, f.id, want.name, want.first
 	FROM want JOIN gormlock_fence f USING (space, id) FOR NO KEY UPDATE OF f SKIP LOCKED
@@ -49,7 +48,7 @@ type Key struct {
 	Name  string // for people
 }
 
-// BatchArgs are the parameters of [Batch] and [BatchUnlocked], as text. No key may be there twice.
+// BatchArgs are the parameters of [Batch] and [BatchUnlocked], as text. No key may appear twice.
 func BatchArgs(keys []Key) [3]string {
 	var spaces, ids, names pgarray.Array
 	for _, k := range keys {

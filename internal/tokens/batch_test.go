@@ -37,7 +37,7 @@ func TestBatch_issuesForManyKeysAtOnce(t *testing.T) {
 	}
 }
 
-// L11: a row that somebody has locked is left out and does not hold up the others.
+// L11: a locked row is left out and does not delay the others.
 func TestBatchUnlocked_leavesOutLockedRows(t *testing.T) {
 	t.Parallel()
 	db := table(t)

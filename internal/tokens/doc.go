@@ -1,3 +1,3 @@
-// Package tokens is how the table of fencing tokens is written: the numbers, their durability, and statements that issue
-// one, one for each row of a relation, or many at once. Package fence has the table itself, and says what a token is.
+// Package tokens writes the table of fencing tokens: the numbers, their durability, and statements that issue one token, one for each row of a
+// relation, or many at once. Package fence has the table itself, and says what a token is.
 package tokens

@@ -7,8 +7,7 @@ import (
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
-// ErrNotDurable says that a commit ended with a warning: a wait for a synchronous standby that was cancelled. It issued
-// nothing that may be used.
+// ErrNotDurable says that a commit ended with a warning, because a wait for a synchronous standby was cancelled. None of its tokens may be used.
 var ErrNotDurable = errors.New("the server did not wait for its commit to be durable")
 
 // Explain adds the cure to the error of a missing table.

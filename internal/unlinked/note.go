@@ -15,25 +15,25 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// loss is a step that took something from structs. A rollback does not give it back.
+// loss is a step that took an association from structs. A rollback does not restore it.
 type loss struct{ *install.Loss }
 
-// Lose implements journal.Step, as does Undo: it may have been undone.
+// Lose implements journal.Step, as does Undo: the statement may have been undone.
 func (l loss) Lose() { l.Undo() }
 
-// unlinking is a statement that takes rows away from others by one relation.
+// unlinking is a statement that removes rows from owners by one relation.
 type unlinking struct {
 	relation *schema.Relationship
-	owners   clause.IN // the keys of those that it takes them from
-	taken    clause.IN // the keys of what is taken; none of them: there is no such condition
+	owners   clause.IN // the keys of the owners
+	taken    clause.IN // the keys of the removed rows; nil: there is no such condition
 	named    bool      // there is such a condition
 }
 
-// note keeps in mind of which structs the statement takes away what they belong to.
+// note remembers from which structs the statement removes a belongs-to.
 func note(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || db.RowsAffected == 0 {
-		return // GORM empties nothing, or the rows have not had it
+		return // GORM empties nothing, or the rows did not refer to it
 	}
 	all := slices.DeleteFunc(unlinkingsOf(db), func(u unlinking) bool { return u.relation.Type != schema.BelongsTo })
 	if len(all) == 0 || !statement.InAssociationDelete() {
@@ -43,7 +43,7 @@ func note(db *gorm.DB) {
 	if j := journal.Of(stmt); j != nil {
 		j.Keep(l)
 	} else if statement.Transaction(stmt) != nil {
-		l.Undo() // perhaps: its end is not seen
+		l.Undo() // perhaps: gormlock does not see the end of the transaction
 	}
 	for _, u := range all {
 		for _, key := range keysIn(u.owners) {
@@ -53,7 +53,7 @@ func note(db *gorm.DB) {
 	}
 }
 
-// RefuseNothing refuses an Association(…).Delete of a relation to one struct that is given none with a key: it would take nothing away.
+// RefuseNothing refuses an Association(…).Delete of a relation to one struct if no given struct has a key: it would remove nothing.
 func RefuseNothing(db *gorm.DB) {
 	if db.Error != nil || install.Of(db) == nil || !isUnlinking(db.Statement) {
 		return
@@ -71,7 +71,7 @@ func RefuseNothing(db *gorm.DB) {
 		"emptied the struct, read it again, in the transaction", of.Schema.Name, of.Name))
 }
 
-// ofMany reports whether the statement may be that of a has-many, which may be given an empty list.
+// ofMany reports whether the statement may be for a has-many, which may get an empty list.
 func ofMany(db *gorm.DB, of *schema.Relationship) (is bool) {
 	if of.Type != schema.HasOne {
 		return false
@@ -104,7 +104,7 @@ func isUnlinking(stmt *gorm.Statement) bool {
 	return true
 }
 
-// unlinkingsOf are what a statement may be that takes away what structs belong to, or their only child.
+// unlinkingsOf returns what a statement may be that removes a belongs-to, or an only child.
 func unlinkingsOf(db *gorm.DB) (all []unlinking) {
 	stmt := db.Statement
 	if !isUnlinking(stmt) {
@@ -139,7 +139,7 @@ func isChecked(db *gorm.DB, relation *schema.Relationship) bool {
 	return model.OfSchema(db, relation.Schema).Column != nil || model.OfSchema(db, relation.FieldSchema).Column != nil
 }
 
-// ownersColumns are the references that hold the key of the owner, or of what it belongs to.
+// ownersColumns are the references that hold the key of the owner, or of its belongs-to.
 func ownersColumns(relation *schema.Relationship) (all []*schema.Reference) {
 	for _, ref := range relation.References {
 		if ref.PrimaryValue == "" {
@@ -177,7 +177,7 @@ func (u *unlinking) isAsked(in []clause.IN, owners, taken []string) (is bool) {
 	return is
 }
 
-// keyConditions are the conditions on lists of keys that GORM has made of structs: it names the table by its own name.
+// keyConditions are the conditions on lists of keys that GORM has made from structs. GORM qualifies them with the table's own name.
 func keyConditions(stmt *gorm.Statement) (all []clause.IN) {
 	where, _ := stmt.Clauses["WHERE"].Expression.(clause.Where)
 	var collect func([]clause.Expression)

@@ -21,8 +21,8 @@ type place struct {
 	row, field reflect.Value
 }
 
-// heldIn are the associations of a struct that it has lost once, while its row has kept them, and which it holds an empty struct for: GORM
-// leaves it in place. Whatever else is there was read or assigned since.
+// heldIn are the associations that a struct has lost before although its row has kept them, and that are now an empty struct: GORM leaves that in
+// place. Any other content was read or assigned since.
 func heldIn(db *gorm.DB, s *schema.Schema, row reflect.Value, keyed bool) (held []place, of *schema.Relationship) {
 	known := &install.Of(db).Unlinked
 	for _, relation := range s.Relationships.BelongsTo {
@@ -37,7 +37,7 @@ func heldIn(db *gorm.DB, s *schema.Schema, row reflect.Value, keyed bool) (held 
 	return held, of
 }
 
-// ownerOf is a struct, by the key by which GORM finds its row to take something from it.
+// ownerOf identifies a struct by the key with which GORM finds its row to remove something from it.
 func ownerOf(db *gorm.DB, relation *schema.Relationship, row reflect.Value) install.Owner {
 	key := make([]any, len(relation.Schema.PrimaryFields))
 	for i, field := range relation.Schema.PrimaryFields {
@@ -46,7 +46,7 @@ func ownerOf(db *gorm.DB, relation *schema.Relationship, row reflect.Value) inst
 	return install.Owner{Of: relation.Schema.ModelType, Relation: relation.Name, Key: statement.KeyName(key)}
 }
 
-// hasKey reports whether a foreign key is there.
+// hasKey reports whether the foreign key has a value.
 func hasKey(relation *schema.Relationship, row reflect.Value) bool {
 	for _, ref := range relation.References {
 		at := statement.Place(ref.ForeignKey, row)
@@ -62,7 +62,7 @@ const refusing = "gormlock:unlinked"
 // refused is the places of a statement that is refused.
 type refused []place
 
-// Build makes it fit into a statement's clauses, where it is found again. It writes nothing.
+// Build lets refused be one of a statement's clauses, where it is found again. It writes nothing.
 func (refused) Build(clause.Builder) {}
 
 // RefuseEmptied refuses a write of structs whose foreign key is empty, while their rows still have it.
@@ -102,7 +102,7 @@ func RefuseEmptied(db *gorm.DB) {
 	})
 }
 
-// AfterRead takes the empty struct out of what was read, whose foreign key is there again.
+// AfterRead removes the empty structs from what was read if their foreign key is set again.
 func AfterRead(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || db.DryRun || stmt.Schema == nil || install.Of(db) == nil || !install.Of(db).Unlinked.Any() {
@@ -121,7 +121,7 @@ func AfterRead(db *gorm.DB) {
 	}
 }
 
-// isEmpty reports whether a struct has nothing but, perhaps, the version of one that was not read.
+// isEmpty reports whether a struct is empty, except perhaps for the version that means "not read".
 func isEmpty(db *gorm.DB, held reflect.Value) bool {
 	if held.Kind() != reflect.Struct {
 		return held.IsZero()
@@ -139,7 +139,7 @@ func isEmpty(db *gorm.DB, held reflect.Value) bool {
 	return true
 }
 
-// AfterEnd notes, when a statement has ended, what GORM is about to empty. What was refused counts as not read.
+// AfterEnd notes, when a statement has ended, what GORM is about to empty. Refused structs count as not read.
 func AfterEnd(db *gorm.DB) {
 	stmt := db.Statement
 	if stmt.Schema == nil || install.Of(db) == nil {

@@ -16,8 +16,8 @@ import (
 const copiedSetting = "gormlock:copied"
 
 // NoticeCopies marks the save of an association whose children GORM copies: Association(…).Append and Replace of a relation that holds its structs
-// by value. GORM has moved them to a new slice by now, whatever becomes of the statement, and it copies those that it was given back to the caller
-// afterwards.
+// by value. GORM has already moved them to a new slice, whatever becomes of the statement. After the statement, it copies the structs that it was
+// given back to the caller.
 func NoticeCopies(db *gorm.DB) {
 	stmt := db.Statement
 	if stmt.Schema != nil && statement.Transaction(stmt) != nil && model.NeedsJournal(db, stmt.Schema) && !isMarked(stmt) && statement.InAssociation() {
@@ -35,7 +35,7 @@ func isMarked(stmt *gorm.Statement) bool {
 	return marked
 }
 
-// keepCopies notes where the structs are now, and shows there what is out of sight.
+// keepCopies notes where the structs are now, and shows the versions that are out of sight there.
 func keepCopies(stmt *gorm.Statement) {
 	j := journal.Of(stmt)
 	if j == nil {
@@ -53,7 +53,7 @@ func keepCopies(stmt *gorm.Statement) {
 	j.Keep(c)
 }
 
-// judge finds out which of the structs have versions from before the transaction, and which may be copies of what it has read.
+// judge finds out which of the structs have versions from before the transaction, and which may be copies of structs that the transaction has read.
 func (c *copies) judge(stmt *gorm.Statement) {
 	first, unsure := firstStatesOf(stmt), map[*model.Model][][]any{}
 	for i := range c.held {
@@ -65,7 +65,7 @@ func (c *copies) judge(stmt *gorm.Statement) {
 		key, _ := statement.KeyOf(stmt, one.model.Schema, one.place)
 		one.committed, one.known = version, first[is] == nil || !first[is].differs(version)
 		if key == nil && one.model.Column.ZeroIsLoaded() {
-			one.known = false // it stands for no row, at whatever version
+			one.known = false // no row has its version
 		}
 		if key != nil && !one.known && first[is].read {
 			c.read[is], unsure[one.model] = true, append(unsure[one.model], key)
@@ -75,7 +75,7 @@ func (c *copies) judge(stmt *gorm.Statement) {
 		if wroteAny(stmt, m, keys) {
 			continue
 		}
-		for i := range c.held { // their versions were committed, wherever they were read
+		for i := range c.held { // their versions were committed, wherever these were read
 			if is := rowIn(m, c.held[i].place); c.held[i].model == m && c.read[is] {
 				c.held[i].known = true
 			}
@@ -87,7 +87,7 @@ func (c *copies) judge(stmt *gorm.Statement) {
 	}
 }
 
-// wroteAny reports whether the transaction may have written one of the rows itself. The server is asked.
+// wroteAny reports whether the transaction itself may have written one of the rows. It asks the server.
 func wroteAny(stmt *gorm.Statement, m *model.Model, keys [][]any) bool {
 	const most = 30_000 // a statement can name no more
 	if len(keys)*len(m.Schema.PrimaryFields) > most {
@@ -100,7 +100,7 @@ func wroteAny(stmt *gorm.Statement, m *model.Model, keys [][]any) bool {
 	return wrote || !known
 }
 
-// AfterEnd looks, when a statement has ended, at what GORM may have left in the structs of an association, or is about to copy.
+// AfterEnd runs when a statement has ended. It looks at what GORM may have left in the structs of an association, or is about to copy.
 func AfterEnd(db *gorm.DB) {
 	hideFromCopies(db)
 	hideCopied(db)
@@ -110,8 +110,8 @@ func AfterEnd(db *gorm.DB) {
 	doomHalfway(db)
 }
 
-// hideCopied hides the versions of the children that an Append has stored, and which GORM is about to copy to the caller. With several parents it
-// does so after their last statement.
+// hideCopied hides the versions of the children that an Append has stored and that GORM is about to copy to the caller. If there are several
+// parents, it does so after the last one's statement.
 func hideCopied(db *gorm.DB) {
 	stmt := db.Statement
 	j := journal.Of(stmt)
@@ -123,7 +123,7 @@ func hideCopied(db *gorm.DB) {
 	}
 	h, o := &hidden{call: db.Config}, newOwner(ownersIn(stmt, stmt.ReflectValue))
 	first := firstStatesOf(stmt)
-	EachHeld(o.structs, o.count) // in its other associations too
+	EachHeld(o.structs, o.count) // in the owners' other associations too
 	for _, one := range copiesIn(stmt).held {
 		v, has := veilOf(one.model, one.place)
 		if state, touched := first[rowIn(one.model, one.place)]; has && touched && state.differs(v.is) {
@@ -180,7 +180,7 @@ func IsCopied(stmt *gorm.Statement, row reflect.Value) (copied bool) {
 	return copied
 }
 
-// eachCopied visits what the owner in an Append or a Replace holds by value and GORM copies.
+// eachCopied visits the structs that the owner in an Append or a Replace holds by value and that GORM copies.
 func eachCopied(stmt *gorm.Statement, visit func(*schema.Relationship, reflect.Value)) {
 	relations := []*schema.Relationship{savedRelation(stmt)}
 	if relations[0] == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// failedAppends are what Association(…).Append has put into slices of structs, by the addresses of the slices, before a statement failed. GORM
-// leaves it there. A program that appends it again, as one does after ErrStale, would store it twice.
+// failedAppends are new structs that Association(…).Append has put into slices of structs before a statement failed, by the addresses of the
+// slices. GORM leaves them there. A program that appends again, as programs do after ErrStale, would store such a struct twice.
 var failedAppends struct {
 	count atomic.Int64
 	mu    sync.Mutex
@@ -31,7 +31,7 @@ type failedAppend struct {
 // mostFailed is how many are kept.
 const mostFailed = 1000
 
-// noteFailedAppend notes what a statement that failed has left in the structs.
+// noteFailedAppend notes what a failed statement has left in the structs.
 func noteFailedAppend(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error == nil || db.DryRun || stmt.Schema == nil || savedRelation(stmt) == nil && !stmt.FullSaveAssociations || !statement.InAssociation() {
@@ -43,7 +43,7 @@ func noteFailedAppend(db *gorm.DB) {
 		}
 		last := place.Index(place.Len() - 1)
 		if m := model.OfSchema(db, relation.FieldSchema); m.Column != nil && !m.Column.Unset(m.Column.Read(last)) {
-			return // of a row, which GORM leaves out if it comes twice
+			return // GORM leaves out a row that comes twice
 		}
 		failedAppends.mu.Lock()
 		defer failedAppends.mu.Unlock()
@@ -55,7 +55,7 @@ func noteFailedAppend(db *gorm.DB) {
 	})
 }
 
-// refuseFailedAppend refuses an Append to a slice that still holds what an earlier one has put there and did not store.
+// refuseFailedAppend refuses an Append to a slice that still holds what an earlier Append has put there and has not stored.
 func refuseFailedAppend(db *gorm.DB) {
 	stmt := db.Statement
 	if failedAppends.count.Load() == 0 || db.Error != nil || db.DryRun || stmt.Schema == nil || !statement.InAssociation() {
@@ -69,7 +69,7 @@ func refuseFailedAppend(db *gorm.DB) {
 	})
 }
 
-// takeFailedAppend is what an Append to a slice has left there, which is forgotten now.
+// takeFailedAppend returns what a failed Append has left in a slice, and forgets it.
 func takeFailedAppend(place reflect.Value) failedAppend {
 	failedAppends.mu.Lock()
 	defer failedAppends.mu.Unlock()
@@ -80,7 +80,7 @@ func takeFailedAppend(place reflect.Value) failedAppend {
 	return failed
 }
 
-// isIn reports whether it is where it was, and other new structs behind it.
+// isIn reports whether the struct is still in its place, followed by other new structs.
 func (f failedAppend) isIn(stmt *gorm.Statement, s *schema.Schema, place reflect.Value) bool {
 	if f.len == 0 || place.Len() <= f.len || !reflect.DeepEqual(place.Index(f.len-1).Interface(), f.last) {
 		return false

@@ -16,11 +16,11 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// failedCalls are the errors of statements of Association(…).Append and Replace, by the call. If there are several owners, GORM goes on to the
-// next one, and returns only the last one's error.
+// failedCalls are the errors of statements of Association(…).Append and Replace, by call. If there are several owners, GORM continues with the next
+// owner, and returns only the last one's error.
 var failedCalls struct {
 	count  atomic.Int64
-	errors sync.Map // weak.Pointer[gorm.Config]: each call has one of its own → error
+	errors sync.Map // each call has its own Config → its error
 }
 
 // noteFailedCall notes the first error of a call.
@@ -48,9 +48,9 @@ func refuseFailedCall(db *gorm.DB) {
 	}
 }
 
-// doomAppendedMap fails the commit of a transaction in which a row was refused that Append would make of a map: GORM goes on to the next map of
-// a slice, and returns only the last one's error. After an error of the server itself the transaction stores nothing. If the call has stored
-// nothing before, and the maps behind will be refused too, GORM returns the error, and the transaction goes on.
+// doomAppendedMap fails the commit of a transaction in which gormlock refused a row that Append would make of a map: GORM continues with the next
+// map of a slice, and returns only the last one's error. After an error of the server itself the transaction stores nothing anyway. If the call has
+// stored nothing before, and the later maps will be refused too, GORM returns the error, and the transaction goes on.
 func doomAppendedMap(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil && !db.DryRun && stmt.Schema != nil && statement.FromMap(stmt.Dest) && sqlstate.Of(db.Error) == "" && model.NeedsJournal(db, stmt.Schema) && statement.InAppend() &&
@@ -59,7 +59,7 @@ func doomAppendedMap(db *gorm.DB) {
 	}
 }
 
-// savesOwner reports whether a statement may be that of an owner in such a call. With FullSaveAssociations it selects nothing.
+// savesOwner reports whether a statement may save an owner in such a call. With FullSaveAssociations it selects nothing.
 func savesOwner(db *gorm.DB) bool {
 	stmt := db.Statement
 	if db.DryRun || stmt.Schema == nil {

@@ -22,14 +22,14 @@ func rowIn(m *model.Model, row reflect.Value) rowOf {
 	return rowOf{m.Schema.ModelType, memory.KeyIn(m, row)}
 }
 
-// firstState is what a transaction has met of a row first: the versions that structs of it had from before. It has met none if it has made the row, or
-// read it after it began to write.
+// firstState describes the first steps of a transaction that met a row: the versions that structs of the row had from before. It has none if the
+// transaction has created the row, or read it after it began to write.
 type firstState struct {
 	versions []heldVersion
 	read     bool
-	step     int // the first that has met it
+	step     int // the first step that met the row
 	last     int
-	steps    int // how many have
+	steps    int // how many steps have met it
 }
 
 // heldVersion is the version that the struct at an address had.
@@ -40,13 +40,13 @@ type heldVersion struct {
 
 func (f *firstState) loaded() bool { return len(f.versions) > 0 }
 
-// differs reports whether a struct has another version than those that were committed.
+// differs reports whether a struct has a version other than those that were committed.
 func (f *firstState) differs(v column.Value) bool {
 	return !slices.ContainsFunc(f.versions, func(held heldVersion) bool { return held.version.Equal(v) })
 }
 
-// inSight is the version that a copy may have meanwhile: that of before, if one statement has moved it. Behind several, other columns may be changed
-// too.
+// inSight is the version that a copy may show while GORM copies: the version from before, if exactly one statement has moved it. After several
+// statements, other columns may have changed too.
 func (f *firstState) inSight(v *veil) column.Value {
 	for _, held := range f.versions {
 		if f.steps == 1 && held.at == v.row.Addr().Pointer() {
@@ -56,7 +56,7 @@ func (f *firstState) inSight(v *veil) column.Value {
 	return v.model.Column.Unread()
 }
 
-// firstStates are those of the rows that the transaction has met.
+// firstStates are the first states of all rows that the transaction has met.
 type firstStates map[rowOf]*firstState
 
 func firstStatesOf(stmt *gorm.Statement) firstStates {
@@ -84,7 +84,7 @@ func firstStatesOf(stmt *gorm.Statement) firstStates {
 	return all
 }
 
-// meet notes that a step has met a row, and how its struct was before.
+// meet notes that a step has met a row, and how its struct was before that.
 func (all firstStates) meet(step int, m *model.Model, row, was, place reflect.Value) *firstState {
 	if m == nil || m.Column == nil || !row.IsValid() {
 		return nil
@@ -109,7 +109,7 @@ func (all firstStates) meet(step int, m *model.Model, row, was, place reflect.Va
 	return state
 }
 
-// meetCopies notes what is known of structs that GORM has copied: the versions that these had from before the transaction.
+// meetCopies notes what is known about structs that GORM has copied: their versions from before the transaction.
 func (all firstStates) meetCopies(step int, c *copies) {
 	for _, one := range c.held {
 		if !one.known {

@@ -10,8 +10,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// doomHalfway fails the commit of a transaction of the caller in which Association(…).Append or Replace has stored the rows of maps, and gormlock has
-// refused what follows: the next row, or the update of the owner.
+// doomHalfway fails the commit of a caller's transaction in which Association(…).Append or Replace has stored the rows of maps, and gormlock has
+// refused the next row, or the update of the owner.
 func doomHalfway(db *gorm.DB) {
 	stmt := db.Statement
 	if db.DryRun || stmt.Schema == nil || statement.Transaction(stmt) == nil {

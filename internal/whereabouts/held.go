@@ -14,7 +14,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// EachHeld visits the structs that those of a statement hold by value in their associations, at any depth.
+// EachHeld visits the structs that the structs of a statement hold by value in their associations, at any depth.
 func EachHeld(s *memory.Structs, visit visit) {
 	m := s.Model()
 	if m == nil {
@@ -26,7 +26,7 @@ func EachHeld(s *memory.Structs, visit visit) {
 	}
 }
 
-// EachHeldIn does so for one struct of a model, and some of its associations.
+// EachHeldIn does the same for one struct of a model and some of its associations.
 func EachHeldIn(m *model.Model, row reflect.Value, of func(*schema.Relationship) bool, visit func(*model.Model, reflect.Value)) {
 	w := heldWalk{visit: visit}
 	for _, relation := range statement.OwnRelations(m.Schema) {
@@ -83,7 +83,7 @@ func (w *heldWalk) see(m *model.Model, row reflect.Value) {
 // owners is a step with structs that were read with their children, in which GORM may copy these.
 type owners struct{ read memory.Structs }
 
-// KeepOwners notes the structs of a query in a transaction that have children with it.
+// KeepOwners notes the structs of a query in a transaction that preloads children.
 func KeepOwners(stmt *gorm.Statement, rows reflect.Value) {
 	if len(stmt.Preloads) > 0 {
 		keepOwners(stmt, rows)
@@ -115,26 +115,26 @@ func ownersIn(stmt *gorm.Statement, rows reflect.Value) *memory.Structs {
 // Held implements Holder.
 func (o *owners) Held() *memory.Structs { return &o.read }
 
-// Undo implements journal.Step, as does Lose: nothing of it is taken back.
+// Undo implements journal.Step, as does Lose: there is nothing to undo.
 func (*owners) Undo() {}
 
 // Lose does nothing.
 func (*owners) Lose() {}
 
-// copies is a step with structs that GORM has copied to where they are, before a statement of Association(…).Append: a rollback looks for what
-// it takes back there too.
+// copies is a step with structs that GORM copied before a statement of Association(…).Append. A rollback looks for what it undoes in these places
+// too.
 type copies struct {
 	held []copied
-	read map[rowOf]bool // the rows of those that may be copies of what the transaction has read
+	read map[rowOf]bool // the rows of which these may be copies that the transaction has read
 }
 
 type copied struct {
 	model     *model.Model
 	in        memory.Table
 	place     reflect.Value
-	committed column.Value // the version that it has from before the transaction, if it is known
+	committed column.Value // the version from before the transaction, if it is known
 	known     bool
-	mayBeRead bool // it may be a copy of what the transaction has read
+	mayBeRead bool // it may be a copy of a struct that the transaction has read
 }
 
 // strayAll takes copies astray.
@@ -169,10 +169,10 @@ func copiesIn(stmt *gorm.Statement) *copies {
 // Stray implements journal.Straying, as does Loosen.
 func (c *copies) Stray(all *journal.Astray) { strayAll(all, c.held) }
 
-// Loosen lets go of them.
+// Loosen lets go of the copies.
 func (c *copies) Loosen() { loosenAll(c.held) }
 
-// Undo implements journal.Step, as does Lose. Whoever moved a version takes it back.
+// Undo implements journal.Step, as does Lose. The step that moved a version undoes it.
 func (*copies) Undo() {}
 
 // Lose does nothing either.

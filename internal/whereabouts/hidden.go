@@ -14,25 +14,25 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// After its statement, Association(…).Append copies what it has stored to the structs that the caller gave it, and Association(…).Delete copies
-// the children that stay into a new slice. No rollback finds such copies. So a version that a rollback takes back is out of sight while GORM
-// copies: the copies count as not read, or have the version of before. The next statement, or the end of the transaction, shows it again.
+// After its statement, Association(…).Append copies the stored structs to those that the caller gave. Association(…).Delete copies the remaining
+// children into a new slice. No rollback finds such copies. So while GORM copies, a version that a rollback would undo is out of sight: the copies
+// count as not read, or have the version from before. The next statement, or the end of the transaction, shows the version again.
 
-// hidden is a step with structs whose versions are out of sight. It also tells that GORM may have copied others.
+// hidden is a step with structs whose versions are out of sight. It also says that GORM may have copied others.
 type hidden struct {
 	all    []veil
-	owners []owner        // those in which a rollback finds the copies
-	call   *gorm.Config   // of the Append: each has one of its own
-	read   map[rowOf]bool // of a Delete: the rows that the transaction has read, of which GORM may have copied structs
-	over   bool           // they were shown
+	owners []owner        // the structs in which a rollback finds the copies
+	call   *gorm.Config   // of the Append: each call has its own
+	read   map[rowOf]bool // of a Delete: the rows that the transaction has read and whose structs GORM may have copied
+	over   bool           // the versions were shown again
 	mu     sync.Mutex
-	then   []copied // where the owners had their structs when they were shown: the caller may have pointers there when GORM copies again
+	then   []copied // where the owners had their structs at that time: the caller may have pointers there when GORM copies again
 }
 
 // hiding is how many steps have something to show.
 var hiding atomic.Int64
 
-// hideUntilNext hides until the next statement.
+// hideUntilNext hides the versions until the next statement.
 func (h *hidden) hideUntilNext(stmt *gorm.Statement) {
 	h.hide()
 	hiding.Add(1)
@@ -49,7 +49,7 @@ func (h *hidden) hide() {
 	}
 }
 
-// show shows the structs again.
+// show shows the versions again.
 func (h *hidden) show() {
 	if h.over {
 		return
@@ -75,11 +75,11 @@ func (h *hidden) show() {
 	}
 }
 
-// owner is one of several structs that hold others by value, and what they had when its versions were put out of sight.
+// owner is one of several structs that hold others by value, with what it had when the versions were hidden.
 type owner struct {
 	structs *memory.Structs
 	had     map[rowOf][]veil
-	counts  map[rowOf]int // how many structs of the row there were
+	counts  map[rowOf]int // how many structs each row had
 }
 
 func newOwner(structs *memory.Structs) owner {
@@ -103,14 +103,14 @@ func (h *hidden) Stray(all *journal.Astray) {
 	strayAll(all, h.then)
 }
 
-// Loosen lets go of them.
+// Loosen lets go of the structs.
 func (h *hidden) Loosen() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	loosenAll(h.then)
 }
 
-// Undo implements journal.Step, as does Lose. Whoever moved a version takes it back.
+// Undo implements journal.Step, as does Lose. The step that moved a version undoes it.
 func (h *hidden) Undo() { h.show() }
 
 // Lose does the same.
@@ -146,9 +146,9 @@ func hiddenIn(stmt *gorm.Statement) (all []*hidden) {
 	return all
 }
 
-// hideFromCopies hides the versions of the structs that GORM is about to copy, after a statement of Association(…).Delete. They are shown in the
-// copies too, if these are in structs that the transaction has written, or read with their children: a rollback looks for them there, and not in
-// others.
+// hideFromCopies hides the versions of the structs that GORM is about to copy after a statement of Association(…).Delete. They are shown again in
+// the copies too, if these are in structs that the transaction has written, or read with their children. A rollback looks for them there, and
+// nowhere else.
 func hideFromCopies(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || db.DryRun || stmt.Schema == nil {
@@ -192,7 +192,7 @@ func hideFromCopies(db *gorm.DB) {
 			for i := range held.Count {
 				add(held.Model(), held.In, held.Row(i))
 			}
-			o := newOwner(held) // in a tree, a child may be an owner too
+			o := newOwner(held) // in a tree, a child can be an owner too
 			EachHeld(held, func(m *model.Model, in memory.Table, row reflect.Value) {
 				o.count(m, in, row)
 				if v, is := moved(m, row); is {
@@ -210,7 +210,7 @@ func hideFromCopies(db *gorm.DB) {
 	h.hideUntilNext(stmt)
 }
 
-// copiedByDelete are the types of the children that the statement may unlink, and that owners hold in slices, by value.
+// copiedByDelete are the types of children that the statement may unlink and that owners hold in slices, by value.
 func copiedByDelete(db *gorm.DB) map[reflect.Type]bool {
 	of, children := db.Statement.Schema, map[reflect.Type]bool{}
 	statement.EachParsed(db, func(s *schema.Schema) bool {
@@ -224,7 +224,7 @@ func copiedByDelete(db *gorm.DB) map[reflect.Type]bool {
 	return children
 }
 
-// addCopied adds the type of a child, and of the structs within it, which are copied with it.
+// addCopied adds the type of a child, and of the structs within it, because they are copied with it.
 func addCopied(types map[reflect.Type]bool, s *schema.Schema) {
 	if types[s.ModelType] {
 		return

@@ -12,41 +12,41 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// visit is told of a struct of a model, and of the table of its row.
+// visit gets a struct of a model, and the table of its row.
 type visit = func(m *model.Model, in memory.Table, row reflect.Value)
 
 // Holder is a step of a journal that has structs.
 type Holder interface{ Held() *memory.Structs }
 
-// Reader is a step of a journal that has what its transaction has read.
+// Reader is a step of a journal with what its transaction has read.
 type Reader interface {
 	EachRow(visit visit)        // the structs of models
-	Noted() *memory.Noted       // what they were; nil: it is not known yet
-	Seek(places *memory.Places) // tells where they are by now, and forgets what may have been read in another place since
+	Noted() *memory.Noted       // what the structs were; nil: it is not known yet
+	Seek(places *memory.Places) // says where they are now, and forgets what may have been read in another place since
 }
 
-// Placed is a step that knows only what structs were.
+// Placed is a step that only knows what its structs were.
 type Placed interface{ Noted() *memory.Noted }
 
 // Seeker is a step that looks for structs.
 type Seeker interface {
-	Seek(places *memory.Places) // tells where they are by now
+	Seek(places *memory.Places) // says where they are now
 }
 
-// known is what is known of where the structs of a transaction are. A rollback adds the steps since the one before.
+// known is what is known about where the structs of a transaction are. Each rollback adds the steps since the one before.
 type known struct {
 	mu           sync.Mutex
 	places       *memory.Places
-	steps, tried int               // how many are added
-	unfinished   []*memory.Structs // which their statement has not left yet
+	steps, tried int               // how many of them were added
+	unfinished   []*memory.Structs // whose statement has not ended yet
 	unread       []Placed          // of queries whose destination is not known yet
-	owners       []*memory.Structs // which may hold others by value
+	owners       []*memory.Structs // structs that may hold others by value
 	hidden       []*hidden
 	copies       []*copies
 }
 
-// Regroup finds out, before steps are taken back, where the structs of their transaction are by now: the caller may have moved
-// them within its slices, and GORM may have copied them within an association.
+// Regroup finds out, before steps are undone, where the structs of their transaction are now. The caller may have moved them within slices, and
+// GORM may have copied them within an association.
 func Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
 	if all.Places == nil {
 		all.Places = &known{places: memory.NewPlaces()}
@@ -81,7 +81,7 @@ func Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
 	}
 }
 
-// follow adds what is new.
+// follow adds the new steps.
 func (k *known) follow(all *journal.Ever) {
 	unfinished, unread := k.unfinished, k.unread
 	k.unfinished, k.unread = nil, nil
@@ -145,14 +145,14 @@ func (k *known) own(s *memory.Structs) {
 	}
 }
 
-// eachHeld visits what the structs of all steps hold by value in their associations.
+// eachHeld visits the structs that the structs of all steps hold by value in their associations.
 func (k *known) eachHeld(visit visit) {
 	for _, s := range k.owners {
 		EachHeld(s, visit)
 	}
 }
 
-// loseCopiesOfRead makes copies unread that GORM may have made of what the transaction has read.
+// loseCopiesOfRead makes copies unread that GORM may have made of structs that the transaction has read.
 func (k *known) loseCopiesOfRead() {
 	rows := map[rowOf]bool{}
 	for _, step := range k.copies {

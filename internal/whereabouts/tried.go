@@ -14,7 +14,7 @@ type tried struct {
 	noted  *memory.Noted
 }
 
-// KeepTried notes where such structs are, if a rollback would take their versions back.
+// KeepTried notes where such structs are, if a rollback would undo their versions.
 func KeepTried(stmt *gorm.Statement, s *memory.Structs) {
 	j, m := journal.Of(stmt), s.Model()
 	if j != nil && m != nil && m.Err == nil && m.Column != nil && !stmt.DryRun {
@@ -23,7 +23,7 @@ func KeepTried(stmt *gorm.Statement, s *memory.Structs) {
 	}
 }
 
-// KeepTriedIn does so for structs of a model that a call was given.
+// KeepTriedIn does the same for structs of a model that were given to a call.
 func KeepTriedIn(stmt *gorm.Statement, m *model.Model, value any) {
 	if journal.Of(stmt) != nil {
 		given := memory.Structs{In: memory.TableOf(stmt, m.Schema)}
@@ -39,7 +39,7 @@ func (t *tried) Stray(all *journal.Astray) {
 	}
 }
 
-// Loosen lets go of them.
+// Loosen lets go of the structs.
 func (t *tried) Loosen() { t.memory.Loosen() }
 
 // Undo implements journal.Step, as does Lose.

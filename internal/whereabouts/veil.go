@@ -15,11 +15,11 @@ type veil struct {
 	row   reflect.Value
 	key   string
 	is    column.Value
-	seems column.Value  // what it has meanwhile
+	seems column.Value  // the version that it shows meanwhile
 	looks reflect.Value // the struct, as it was
 }
 
-// veilOf is that of a struct which has a version: without another one to show it seems not to be read.
+// veilOf is the veil of a struct with a version. If there is no other version to show, the struct seems not to be read.
 func veilOf(m *model.Model, row reflect.Value) (v veil, has bool) {
 	if m.Column == nil || !row.IsValid() || !row.CanAddr() {
 		return veil{}, false
@@ -28,30 +28,30 @@ func veilOf(m *model.Model, row reflect.Value) (v veil, has bool) {
 	return v, m.Column.Loaded(v.is)
 }
 
-// hide puts the version out of sight, if the struct has it.
+// hide hides the version, if the struct still has it.
 func (v *veil) hide() {
 	if v.isOver(v.row, v.is) {
 		v.model.Column.Write(v.row, v.seems)
 	}
 }
 
-// show shows it again, if the struct has got no other one.
+// show shows the version again, if the struct has not got another one.
 func (v *veil) show() { v.showIn(v.row) }
 
-// showIn does so in a copy.
+// showIn does the same in a copy.
 func (v *veil) showIn(row reflect.Value) {
 	if v.isOver(row, v.seems) {
 		v.model.Column.Write(row, v.is)
 	}
 }
 
-// keepLooks keeps what the struct has in its columns.
+// keepLooks keeps the columns of the struct.
 func (v *veil) keepLooks() {
 	v.looks = reflect.New(v.row.Type()).Elem()
 	v.looks.Set(v.row)
 }
 
-// looksLike reports whether a struct has the same in all columns but the version.
+// looksLike reports whether a struct has the same values in all columns except the version.
 func (v *veil) looksLike(row reflect.Value) bool {
 	for _, field := range v.model.Schema.FieldsByDBName {
 		if field == v.model.Column.Field {

@@ -22,5 +22,5 @@
 // # Stability
 //
 // This package may still change before v1: names may move or go.
-// The keys that it computes do not change, for they are those of other programs.
+// The keys that it computes do not change, because they are the keys of other programs.
 package compat

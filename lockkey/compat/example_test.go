@@ -45,7 +45,7 @@ func Example() {
 	// hashtext/nightly 2091003772
 }
 
-// Before a program takes a fixed number for itself: does a well-known tool lock it?
+// Before a program uses a fixed number: does a well-known tool lock it?
 func ExampleReserved() {
 	tool, taken := compat.Reserved(lockkey.Int64(72707369))
 	fmt.Println(tool, taken)

@@ -1,4 +1,4 @@
-// Package ending is the form by which a page cancels queries and ends sessions: who may send it, and what it does.
+// Package ending is the form with which a page cancels queries and ends sessions: who may send it, and what it does.
 package ending
 
 import (
@@ -17,19 +17,19 @@ import (
 	"github.com/gormlock/gormlock/internal/otherdb"
 )
 
-// Form answers the POSTs of a page. Authorize is asked for each request.
+// Form answers the POSTs of a page. It calls Authorize for each request.
 type Form struct {
 	DB        *sql.DB
 	Authorize func(*http.Request) bool
 }
 
-// cookie holds a token that only a page of this origin can repeat in a form.
+// cookie holds a token. Only a page of this origin can repeat it in a form.
 const cookie = "gormlock-inspect"
 
-// foreign refuses what a browser says another site made it send.
+// foreign refuses requests that, according to the browser, another site caused.
 var foreign = http.NewCrossOriginProtection()
 
-// Token is what a form of this browser has to repeat. It sets the cookie where there is none yet.
+// Token is what a form of this browser must repeat. If there is no cookie yet, Token sets it.
 func Token(w http.ResponseWriter, r *http.Request) string {
 	if c, err := r.Cookie(cookie); err == nil && len(c.Value) >= 26 {
 		return c.Value
@@ -41,7 +41,7 @@ func Token(w http.ResponseWriter, r *http.Request) string {
 	return token
 }
 
-// refusal says why a POST is not acted on, nil when it may be.
+// refusal returns why a POST is refused, or nil if it is allowed.
 func (f *Form) refusal(r *http.Request) error {
 	if err := foreign.Check(r); err != nil {
 		return errors.New("the request comes from another site")
@@ -65,7 +65,7 @@ var ends = map[string]struct {
 	"terminate": {halt.Session, "asked session %d to end"},
 }
 
-// undone are what was not done, by the outcome.
+// undone are the texts for what was not done, by outcome.
 var undone = map[halt.Outcome]string{
 	halt.Gone:    "session %d has ended already",
 	halt.Changed: "nothing was cancelled: session %d does not run that query any more",
@@ -105,7 +105,7 @@ func (f *Form) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// seenIn is the session as the page showed it: its process id another may have by now.
+// seenIn is the session as the page showed it. Another session may have its process id by now.
 func seenIn(r *http.Request) (halt.Seen, error) {
 	pid, err := strconv.ParseInt(r.PostFormValue("pid"), 10, 32)
 	if err != nil {
@@ -121,7 +121,7 @@ func seenIn(r *http.Request) (halt.Seen, error) {
 	return seen, err
 }
 
-// Done is what the request before this one did, as its redirect says. It is "" where there was none.
+// Done is what the last request did, as its redirect says, or "".
 func Done(query url.Values) string {
 	pid, err := strconv.ParseInt(query.Get("pid"), 10, 32)
 	if err != nil {

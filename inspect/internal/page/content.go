@@ -1,7 +1,7 @@
-// Package page is what the page of package inspect looks like: a template, a style, a script, the drawing of who waits
-// for whom, and the plots of the last minutes.
+// Package page is how the page of package inspect looks: a template, a style, a script, the drawing of who waits for whom, and the plots of the
+// last minutes.
 //
-// It does not know databases. [Write] makes HTML of a [Content], whose texts are ready to be read.
+// It knows nothing about databases. [Write] makes HTML of a [Content], whose texts are ready to be read.
 package page
 
 import "time"
@@ -9,14 +9,14 @@ import "time"
 // Content is what the page shows at one moment.
 type Content struct {
 	Refresh time.Duration
-	Failure string        // why the database does not answer, "" when it does
-	Silent  time.Duration // for how long it does not
+	Failure string        // why the database does not answer, "" if it does
+	Silent  time.Duration // how long the database has not answered
 	Done    string        // what the visitor's last form did
-	Token   string        // what his forms repeat; "" where he may end nothing
-	Seen    *Seen         // the last that was seen, nil while nothing was
+	Token   string        // the forms must repeat it; "" if the visitor may end nothing
+	Seen    *Seen         // the last result, nil if there is none yet
 }
 
-// Seen is what one look at the database gave.
+// Seen is the result of one look at the database.
 type Seen struct {
 	Where   Where
 	Unseen  []string // what the role may not see
@@ -31,7 +31,7 @@ type Seen struct {
 	Jobs      []Jobs
 }
 
-// Where is the server that was looked at.
+// Where is the server of the look.
 type Where struct {
 	Taken    time.Time
 	Database string
@@ -46,7 +46,7 @@ type Counts struct {
 	Longest       time.Duration // of the waits
 	Blocking      int           // sessions that others wait for and that wait for nobody
 	Rings         int           // sessions that wait in a circle
-	Full          int           // percent of the lock table
+	Full          int           // percent of the lock table that is used
 	TableEmpty    bool
 	Cut           int
 	Leases        int
@@ -57,25 +57,25 @@ type Counts struct {
 type Row struct {
 	Thing   string // the same for all rows of one lock
 	Key     string
-	About   string // mode, scope, token, in small print
+	About   string // mode, scope, token, in small letters
 	Age     string
-	AgeNote string // what the age is the age of, where that is not the lock's
+	AgeNote string // which age is shown, if it is not the lock's
 	Hint    string // what is probably wrong with the wait
 	Session Session
-	Behind  []int // whom it waits for, by process; 0 is a prepared transaction
+	Behind  []int // the processes that it waits for; 0 is a prepared transaction
 	Waiters int
 }
 
-// Session is who holds a lock or waits for it.
+// Session is a session that holds a lock or waits for it.
 type Session struct {
 	PID     int // 0: a prepared transaction
 	Name    string
-	About   string // role, address, state, in small print
-	Doing   string // the query in words, "" where it says enough itself
+	About   string // role, address, state, in small letters
+	Doing   string // the query in words, "" if the query itself is clear
 	Query   string
-	Started time.Time // zero where it may not be ended from here
+	Started time.Time // zero if it cannot be ended from here
 
-	Statement time.Time // since when its query runs, zero where there is none to cancel
+	Statement time.Time // when its query began, zero if there is none to cancel
 }
 
 // Lease is a row of the lease table.
@@ -86,7 +86,7 @@ type Lease struct {
 	Age, Left  string
 	Token      int64
 	Slot       int
-	Slots      int // 0: it is held whole
+	Slots      int // 0: the whole key is held
 }
 
 // Schedule is a row of the table of schedules.
@@ -95,17 +95,17 @@ type Schedule struct {
 	State            string
 	Last, Next       time.Time // the last tick that was done; the next one, or the one that was begun
 	LastAge, NextAge string
-	Try              int // which run of Next it is, 0 where none was begun
+	Try              int // which run of Next it is, 0 if none was begun
 	Failures         int64
 	Problem          string
 }
 
-// Jobs are those of a queue.
+// Jobs are the jobs of a queue.
 type Jobs struct {
 	Table, Queue                string
 	Ready, Running, Later, Dead int64
 	Oldest                      string
-	Died                        string // the error of the job that died last
+	Died                        string // the error of the last job that died
 }
 
 // Bad reports whether somebody should look at the schedule.
@@ -124,14 +124,14 @@ type Node struct {
 	Waiters  []*Node
 }
 
-// Sample is what was seen at one look.
+// Sample is the result of one look, for the plots.
 type Sample struct {
 	Taken   time.Time
 	Waiting int
-	Begun   float64 // waits that began, for each second
+	Begun   float64 // waits that began, per second
 	Longest time.Duration
 	GaveUp  int
-	Gap     bool // there was no look before it, or it failed
+	Gap     bool // there was no look before it, or that one failed
 }
 
 // CanEnd reports whether the row has a form that ends its session.

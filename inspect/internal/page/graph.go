@@ -21,14 +21,14 @@ type graph struct {
 	Width, Height int
 	Cards         []card
 	Edges         []edge
-	Left          int // sessions that are not drawn
+	Left          int // how many sessions are not drawn
 }
 
 type card struct {
 	X, Y                int
 	Class               string // what it is: holder, waiter, ring, more
 	Title, What, Detail string // its lines, cut
-	Full                string // all of it, for who points at it
+	Full                string // all of it, shown on hover
 	PID                 int
 }
 
@@ -39,10 +39,10 @@ type edge struct {
 
 const (
 	maxCards = 120
-	maxRow   = 12 // waiters of one session; more are counted
+	maxRow   = 12 // the most waiters of one session that are drawn; the others are counted
 )
 
-// drawGraph is nil when nobody waits.
+// drawGraph returns nil if nobody waits.
 func drawGraph(tree []*Node) *graph {
 	if len(tree) == 0 {
 		return nil
@@ -69,7 +69,7 @@ func drawGraph(tree []*Node) *graph {
 	return g
 }
 
-// place draws n and all below it, and returns where the next may stand.
+// place draws n and everything below it, and returns the y of the next card.
 func (g *graph) place(n *Node, x, y int, drawn map[int]card) int {
 	c := cardOf(n)
 	c.X, c.Y = x, y
@@ -101,7 +101,7 @@ func edgeClass(blocker, waiter *Node) string {
 	return "edge"
 }
 
-// closeRings draws what a tree leaves out of a circle: that its first waits for a later one.
+// closeRings draws the edge of a circle that a tree leaves out: its first session waits for a later one.
 func (g *graph) closeRings(n *Node, drawn map[int]card) {
 	if n.Ring {
 		for _, pid := range n.Blockers {
@@ -117,7 +117,7 @@ func (g *graph) closeRings(n *Node, drawn map[int]card) {
 	}
 }
 
-// link goes from the waiter, at the right, to whom it waits for.
+// link goes from the waiter, on the right, to the session that it waits for.
 func link(blocker, waiter card, class string) edge {
 	x1, y1 := waiter.X, waiter.Y+cardHeight/2
 	x2, y2 := blocker.X+cardWidth+2, blocker.Y+cardHeight/2

@@ -39,7 +39,7 @@ func TestWrite_formsAreForWhoMayEnd(t *testing.T) {
 	c := seen()
 	c.Seen.Waits = []page.Row{
 		{Key: "a", Session: page.Session{PID: 7, Started: time.Unix(1, 0)}},
-		{Key: "b", Session: page.Session{PID: 8}}, // its start is hidden, so it may be another by now
+		{Key: "b", Session: page.Session{PID: 8}}, // its start is hidden, so it may be another session by now
 		{Key: "c", Session: page.Session{}},       // a prepared transaction
 	}
 	if html := written(t, c); strings.Contains(html, "<form") {
@@ -58,7 +58,7 @@ func TestWrite_formsAreForWhoMayEnd(t *testing.T) {
 	}
 }
 
-// Of a crowd some are drawn, and all are counted.
+// Of many sessions some are drawn, and all are counted.
 func TestGraph_ofACrowd(t *testing.T) {
 	t.Parallel()
 	root := &page.Node{PID: 1, Title: "holder"}
@@ -74,7 +74,7 @@ func TestGraph_ofACrowd(t *testing.T) {
 	}
 }
 
-// A circle is drawn as one: an edge for each wait in it.
+// A circle is drawn with an edge for each wait in it.
 func TestGraph_ofARing(t *testing.T) {
 	t.Parallel()
 	two := &page.Node{PID: 2, Title: "two", Waits: true, Ring: true, Blockers: []int{1}}
@@ -97,7 +97,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// What is gormlock's own is said in words, with its SQL behind them; what is probably wrong is said beside the wait.
+// gormlock's own statements are shown in words, with their SQL on request. Hints are shown beside the wait.
 func TestWrite_saysWhatASessionDoesAndWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	c := seen()

@@ -20,8 +20,8 @@ type plot struct {
 	Name, About string
 	Now, Max    string
 	Class       string
-	Line, Area  string // paths; "" while there is nothing to draw
-	From        string // how far back it goes
+	Line, Area  string // paths; "" if there is nothing to draw yet
+	From        string // the beginning of the plot
 }
 
 // drawPlots are the plots of the page.
@@ -44,7 +44,7 @@ func drawPlots(samples []Sample) []plot {
 	return []plot{waits, longest, gone}
 }
 
-// plotOf draws a line that is broken where nothing was seen, or bars.
+// plotOf draws a line, with a break where nothing was seen, or bars.
 func plotOf(samples []Sample, bars bool, text func(float64) string, value func(Sample) float64) plot {
 	last := samples[len(samples)-1].Taken
 	window := min(max(last.Sub(samples[0].Taken), 2*time.Minute), Kept)

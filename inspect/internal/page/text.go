@@ -32,7 +32,7 @@ func cut(text string, n int) string {
 	return string([]rune(text)[:n-1]) + "…"
 }
 
-// squeeze shortens text to n characters by leaving out of its middle: what tells names apart stands at both ends.
+// squeeze shortens text to n characters by cutting its middle, because names differ at both ends.
 func squeeze(text string, n int) string {
 	runes := []rune(text)
 	if len(runes) <= n {

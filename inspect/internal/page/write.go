@@ -19,8 +19,8 @@ var (
 	pageJS string
 )
 
-// Policy is the page's Content-Security-Policy. It lets the page's own style and script through, by their hashes, and
-// nothing else: what slips through as markup could neither run nor load anything.
+// Policy is the page's Content-Security-Policy. It allows only the page's own style and script, by their hashes. Injected markup could neither run
+// nor load anything.
 var Policy = "default-src 'none'; style-src " + hash(pageCSS) + "; script-src " + hash(pageJS) +
 	"; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -44,7 +44,7 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 // ending is a form that ends a session.
 type ending struct {
 	Token string
-	Place string // in the page, unique
+	Place string // unique in the page
 	Session
 }
 

@@ -1,4 +1,4 @@
-// Package poll looks at something while somebody asks for it: once for all who ask, and not for long after the last.
+// Package poll looks at something while callers ask for it: once for all of them, and not for long after the last.
 package poll
 
 import (
@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	unused      = time.Minute      // for how long nobody has to ask before the looking stops
-	lookTimeout = 15 * time.Second // of one look
-	overdue     = 6 * time.Second  // when who asks is told that a look takes long
+	unused      = time.Minute      // after so long without a caller the looking stops
+	lookTimeout = 15 * time.Second // for one look
+	overdue     = 6 * time.Second  // when callers are told that a look takes long
 )
 
 // ErrClosed says that the poller was closed.
 var ErrClosed = errors.New("gormlock: inspect: the page is closed")
 
-// Poller looks again and again while somebody asks, in one goroutine. It is made by [New] and ended by [Poller.Close].
+// Poller looks again and again while callers ask, in one goroutine. [New] makes it, and [Poller.Close] ends it.
 type Poller[T any] struct {
 	look  func(context.Context) (T, error)
 	every time.Duration
@@ -35,24 +35,24 @@ type Poller[T any] struct {
 	fresh   chan struct{} // closed by the next look
 }
 
-// State is what the last looks gave.
+// State is the result of the last looks.
 type State[T any] struct {
-	Seen    *T        // the last that was seen, nil while nothing was
-	Failure error     // of the last look, nil when it succeeded
-	Since   time.Time // of the first failure in a row
+	Seen    *T        // the last result, nil if there is none yet
+	Failure error     // the error of the last look, or nil
+	Since   time.Time // when the current series of failures began
 
 	looked time.Time
-	begun  time.Time // when somebody began to ask again
+	begun  time.Time // when callers began to ask again
 }
 
-// New is a poller that calls look every so often while somebody asks. Calls of look do not overlap.
+// New is a poller that calls look at this interval while callers ask. Calls of look do not overlap.
 func New[T any](every time.Duration, look func(context.Context) (T, error)) *Poller[T] {
 	p := &Poller[T]{look: look, every: every, fresh: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
 
-// Close ends the looking, and returns when it has ended. Later questions are answered with [ErrClosed].
+// Close ends the looking, and returns when it has ended. Later calls of Ask get [ErrClosed].
 func (p *Poller[T]) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -61,7 +61,7 @@ func (p *Poller[T]) Close() {
 	p.wg.Wait()
 }
 
-// Ask is what was seen, no older than one and a half times the interval, or what is known when a look takes long.
+// Ask returns a result that is not older than one and a half times the interval. If a look takes long, it returns what is known.
 func (p *Poller[T]) Ask(ctx context.Context) (State[T], error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +87,7 @@ func (p *Poller[T]) Ask(ctx context.Context) (State[T], error) {
 	return p.last.at(time.Now(), p.every), nil
 }
 
-// worth is how long a newer state is worth waiting for: longer where there is none yet.
+// worth is how long it is worth waiting for a newer state: longer if there is none yet.
 func (s State[T]) worth() time.Duration {
 	if s.Seen == nil && s.Failure == nil {
 		return lookTimeout
@@ -95,7 +95,7 @@ func (s State[T]) worth() time.Duration {
 	return 3 * time.Second
 }
 
-// at is the state as it is now: a look that takes too long is a server that does not answer.
+// at is the state at a time: a look that takes too long counts as a server that does not answer.
 func (s State[T]) at(now time.Time, every time.Duration) State[T] {
 	last := s.looked
 	if s.begun.After(last) {
@@ -128,7 +128,7 @@ func (p *Poller[T]) run() {
 	}
 }
 
-// keep takes in what a look gave, and reports whether to go on.
+// keep stores the result of a look, and reports whether to go on.
 func (p *Poller[T]) keep(seen T, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

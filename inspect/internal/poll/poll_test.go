@@ -14,7 +14,7 @@ import (
 
 const every = 2 * time.Second
 
-// looks counts how often it was looked, and answers with the count or with err.
+// looks counts the looks, and returns the count or err.
 type looks struct {
 	mu    sync.Mutex
 	count int
@@ -58,7 +58,7 @@ func run(t *testing.T, body func(t *testing.T, l *looks, p *poll.Poller[int])) {
 	})
 }
 
-// pass lets the clock of the bubble go on, and what it sets off come to rest.
+// pass lets time pass in the bubble, and waits until all goroutines are idle.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -133,7 +133,7 @@ func TestPoller_keepsWhatItSawThroughFailures(t *testing.T) {
 	})
 }
 
-// A server that says nothing at all: who asks hears of it within seconds, and the look itself is bounded.
+// The server does not answer at all: callers get an error within seconds, and the look itself is bounded.
 func TestPoller_doesNotWaitForALookThatHangs(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, l *looks, p *poll.Poller[int]) {

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// statement is one that is known by how it begins and by what is in it.
+// statement describes a statement that is recognized by its beginning and by a part of its text.
 type statement struct {
 	begins    string
-	holds     string // "" for nothing more
+	holds     string // "": no further part
 	does, did string // while it runs, and afterwards
-	ofKey     bool   // it asks for one lock whose key its text has not
+	ofKey     bool   // it asks for one lock, and its text does not have the key
 }
 
 func (s statement) is(query string) bool {
 	return strings.HasPrefix(query, s.begins) && strings.Contains(query, s.holds)
 }
 
-// The beginnings that several statements share.
+// Beginnings of several statements.
 const (
 	sessionKeys   = "SELECT k FROM (SELECT unnest($1::bigint[]) AS k) AS keys WHERE "
 	leaseAndSlots = "WITH main AS MATERIALIZED (\n\tSELECT holder, owner, data, wanted"
@@ -25,7 +25,7 @@ const (
 )
 
 var statements = []statement{
-	// The waits of package sessionlock, which are cut into slices.
+	// Waits of package sessionlock, which are cut into slices.
 	{begins: "SELECT pg_catalog.pg_advisory_xact_lock", holds: "$1::bigint", does: "takes a session lock", did: "asked for a session lock", ofKey: true},
 	{begins: "SELECT pg_catalog.pg_advisory_lock", holds: "$1::bigint", does: "takes a session lock", did: "took a session lock", ofKey: true},
 	{begins: "SELECT pg_catalog.set_config('lock_timeout', $1, true)", does: "limits the wait for a session lock", did: "limited the wait for a session lock", ofKey: true},
@@ -36,7 +36,7 @@ var statements = []statement{
 	{begins: "SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM pg_locks WHERE", holds: "THEN 'not held'", does: "releases a session lock", did: "released a session lock"},
 	{begins: "SELECT pg_catalog.pg_advisory_unlock_all()", does: "releases all session locks", did: "released all session locks"},
 
-	// Row locks: what is sent around the query of the program.
+	// Row locks: the statements around the query of the program.
 	{begins: "SAVEPOINT gormlock; SELECT set_config('gormlock.lock_timeout'", does: "sets the timeout of a row lock", did: "set the timeout of a row lock"},
 	{begins: "SELECT set_config('lock_timeout', split_part(kept, ' ', 1), true)", does: "has its row lock", did: "took a row lock"},
 	{begins: "ROLLBACK TO SAVEPOINT gormlock", does: "goes back to before a lock it did not get", did: "did not get a lock, and went back to before"},
@@ -76,7 +76,7 @@ var statements = []statement{
 	{begins: "SELECT 1; COMMIT", does: "commits", did: "committed"},
 }
 
-// claimed is in each statement of Claim, before the conditions of the program: the table, and the first column of its key.
+// claimed matches the part of each Claim before the conditions of the program: the table, and the first column of its key.
 var claimed = regexp.MustCompile(`(?s)^(?:UPDATE .* FROM|WITH "gormlock_free" AS) .*SELECT ((?:"[^"]+"\.)+)"[^"]+" AS "gormlock_key1"`)
 
 // claim is the statement of a Claim.

@@ -1,8 +1,6 @@
-// Package words puts the statements that gormlock itself sends into words: who looks at a wait reads
-// "takes invoice/42, timeout 3s" and not the SQL that does it.
+// Package words puts gormlock's own statements into words: a wait is shown as "takes invoice/42, timeout 3s" and not as SQL.
 //
-// It knows them by their text, as far as a server shows it. The statements of the program are none of its business: they
-// stay the SQL that they are, even if gormlock added a condition.
+// It recognizes statements by their text, as far as a server shows it. Statements of the program stay SQL, even if gormlock added a condition.
 package words
 
 import (
@@ -15,14 +13,14 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// Statement is one of gormlock's own.
+// Statement is a statement that gormlock sent.
 type Statement struct {
 	asked *lockrequest.Asked // a request for transaction-level locks; nil: another statement
 	other statement
-	waits waits.Before // what its text says of a wait that goes on
+	waits waits.Before // what its text says about earlier slices of a wait
 }
 
-// Read recognises a statement of gormlock, also one whose end was cut off. It reports false for every other.
+// Read recognizes a statement of gormlock, even if its end was cut off. It reports false for every other statement.
 func Read(query string) (Statement, bool) {
 	if asked, ok := lockrequest.Read(query); ok {
 		return Statement{asked: &asked}, true
@@ -38,7 +36,7 @@ func Read(query string) (Statement, bool) {
 	return Statement{}, false
 }
 
-// Keys are the keys of the locks that it asks for, as far as its text has them.
+// Keys are the keys of the requested locks, as far as the text has them.
 func (s Statement) Keys() []lockkey.Key {
 	if s.asked == nil {
 		return nil
@@ -50,11 +48,11 @@ func (s Statement) Keys() []lockkey.Key {
 	return keys
 }
 
-// Waited is how long its session has waited for the lock before this statement.
+// Waited is how long the session waited for the lock before this statement.
 func (s Statement) Waited() time.Duration { return s.waits.Waited }
 
-// Say is what it does, or did when it does not run any more. name gives the keys their names; wanted is the key that its
-// session waits for, "" for none: the text of some statements has no keys.
+// Say says what the statement does, or did if it no longer runs. name returns the name of a key. wanted is the key that the session waits for, or
+// "": the text of some statements has no keys.
 func (s Statement) Say(runs bool, name func(lockkey.Key) string, wanted string) string {
 	if s.asked != nil {
 		return s.request(runs, name)
@@ -72,7 +70,7 @@ func (s Statement) Say(runs bool, name func(lockkey.Key) string, wanted string) 
 	return text
 }
 
-// request is what is said of a request for locks.
+// request describes a request for locks.
 func (s Statement) request(runs bool, name func(lockkey.Key) string) string {
 	verb := "takes "
 	switch {
@@ -97,7 +95,7 @@ func (s Statement) request(runs bool, name func(lockkey.Key) string) string {
 	return text
 }
 
-// list names the locks that are asked for, the first few of many.
+// list names the requested locks, at most the first few.
 func (s Statement) list(name func(lockkey.Key) string) string {
 	const shown = 3
 	var names []string
@@ -123,7 +121,7 @@ func (s Statement) list(name func(lockkey.Key) string) string {
 	return strings.Join(names, ", ")
 }
 
-// short is a duration without the zeros at its end: 1m, not 1m0s.
+// short is a duration without trailing zero units: 1m, not 1m0s.
 func short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -84,7 +84,7 @@ func TestRead_leavesThePrograms(t *testing.T) {
 	}
 }
 
-// recorded keeps the texts that go through a proxy.
+// recorded keeps the texts that pass through a proxy.
 type recorded struct {
 	mu    sync.Mutex
 	texts map[string]bool
@@ -112,7 +112,7 @@ type document struct {
 	Body string
 }
 
-// placed has a key of two columns, in a table of an odd name.
+// placed has a key of two columns, in a table with an odd name.
 type placed struct {
 	Row  int64 `gorm:"primaryKey"`
 	Seat int64 `gorm:"primaryKey"`
@@ -121,7 +121,7 @@ type placed struct {
 
 func (placed) TableName() string { return "Odd places" }
 
-// TestRead_knowsAllThatGormlockSends: a statement that is new or was changed is one to put into words.
+// TestRead_knowsAllThatGormlockSends: it fails for a new or changed statement that has no words yet.
 func TestRead_knowsAllThatGormlockSends(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)
@@ -137,7 +137,7 @@ func TestRead_knowsAllThatGormlockSends(t *testing.T) {
 	lockByLeases(t, through)
 	noteNames(t, through, pool)
 
-	// What managers ask when they open, what they listen to, and what names of keys are looked up by.
+	// Statements of managers when they open or listen, and those of the table of names.
 	others := []string{"LISTEN ", "UNLISTEN ", "SELECT pg_backend_pid()", "SELECT version();\nSELECT pg_backend_pid()", "SELECT pg_catalog.set_config($1, $2, false)",
 		"SELECT pg_catalog.pg_try_advisory_", "SELECT pg_catalog.pg_advisory_unlock(", "SELECT c.relpersistence", "EXPLAIN WITH ", "SELECT objsubid"}
 	known := map[string]bool{}
@@ -248,7 +248,7 @@ func lockByLeases(t *testing.T, dsn string) {
 		t.Error("nobody holds the lease")
 	}
 	must(t, l.Release(t.Context()))
-	again, err := m.Acquire(t.Context(), lockkey.Of("leased"), time.Minute) // by another statement: the manager released it last
+	again, err := m.Acquire(t.Context(), lockkey.Of("leased"), time.Minute) // a different statement, because the manager has just released the key
 	must(t, err, again.Release(t.Context()))
 
 	pool := lockkey.Of("pool")

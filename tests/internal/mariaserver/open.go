@@ -51,8 +51,8 @@ var logged sync.Mutex
 
 var databases atomic.Int64
 
-// DSN creates an empty database, which is dropped at the end of the test, and returns its connection string. The test is
-// skipped where GORMLOCK_WITHOUT_MARIADB says that there is no server.
+// DSN creates an empty database, which is dropped at the end of the test, and returns its connection string. The test is skipped if
+// GORMLOCK_WITHOUT_MARIADB says that there is no server.
 func DSN(t testing.TB) string {
 	t.Helper()
 	s, err := started()
@@ -77,13 +77,13 @@ func DSN(t testing.TB) string {
 	return s.dsn(name)
 }
 
-// Open opens a database of the test's own with tables for the models.
+// Open opens a database for this test, with tables for the models.
 func Open(t testing.TB, models []any, opts ...Option) *gorm.DB {
 	t.Helper()
 	return OpenDSN(t, DSN(t), models, opts...)
 }
 
-// OpenDSN opens a database that is there, beside others who have it open.
+// OpenDSN opens an existing database, which others may have open too.
 func OpenDSN(t testing.TB, dsn string, models []any, opts ...Option) *gorm.DB {
 	t.Helper()
 	o := opening{config: gorm.Config{Logger: logger.Discard}}
@@ -116,8 +116,8 @@ func OpenDSN(t testing.TB, dsn string, models []any, opts ...Option) *gorm.DB {
 	return db
 }
 
-// Statements returns what the server was sent while do ran, by its general log: on this database, without what
-// administers connections.
+// Statements returns the statements that the server got while do ran, from its general log: only those on this database, and without those that
+// administer connections.
 func Statements(t testing.TB, db *gorm.DB, do func()) []string {
 	t.Helper()
 	pool, err := db.DB()

@@ -25,10 +25,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A server ends with the process that has started it, also when that is killed, and leaves nothing behind.
+// A server ends with the process that started it, even if that is killed, and leaves nothing.
 func TestAServerEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
-	DSN(t) // which skips where there is none
+	DSN(t) // skips the test if there is none
 	program := exec.CommandContext(t.Context(), os.Args[0])
 	program.Env = append(os.Environ(), startsOne+"=1")
 	out, err := program.StdoutPipe()

@@ -49,7 +49,7 @@ func MustStale(t testing.TB, err error) {
 	_ = MustBeStale(t, err)
 }
 
-// Equal fails the test where two values differ, and says of what.
+// Equal fails the test if two values differ, and says what they are.
 func Equal[T comparable](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if got != want {
@@ -57,7 +57,7 @@ func Equal[T comparable](t testing.TB, what string, got, want T) {
 	}
 }
 
-// Row reads a row past every struct under test.
+// Row reads a row without any struct under test.
 func Row[T any](t testing.TB, db *gorm.DB, id any) T {
 	t.Helper()
 	var v T
@@ -65,7 +65,7 @@ func Row[T any](t testing.TB, db *gorm.DB, id any) T {
 	return v
 }
 
-// MustDo ends the test where a statement failed.
+// MustDo ends the test if a statement failed.
 func MustDo(t testing.TB, db *gorm.DB) *gorm.DB {
 	t.Helper()
 	if db.Error != nil {
@@ -74,7 +74,7 @@ func MustDo(t testing.TB, db *gorm.DB) *gorm.DB {
 	return db
 }
 
-// FromServer reports whether the server was asked before err came about.
+// FromServer reports whether err comes from the server.
 func FromServer(err error) bool {
 	var answer *pgconn.PgError
 	return errors.As(err, &answer)

@@ -25,7 +25,7 @@ type Job struct {
 	Found     int    `gorm:"-"`
 }
 
-// AfterFind counts how often the row was read, and fails where its priority is 99.
+// AfterFind counts how often the row was read, and fails if its priority is 99.
 func (j *Job) AfterFind(*gorm.DB) error {
 	j.Found++
 	if j.Priority == 99 {

@@ -1,5 +1,5 @@
-// Package stand is what the tests of several promises stand on: models, ways to open a database with their tables, rivals, and
-// the few assertions that read better by name.
+// Package stand is what the tests of several promises share: models, ways to open a database with their tables, rivals, and the few assertions that
+// read better by name.
 package stand
 
 import "time"
@@ -42,7 +42,7 @@ type RailsTask struct {
 	LockVersion int32 `gormlock:"version,rails"`
 }
 
-// XminTask has the version of the server's own.
+// XminTask uses the server's own version.
 type XminTask struct {
 	ID      int64
 	State   string

@@ -17,7 +17,7 @@ import (
 	"github.com/gormlock/gormlock/tests/internal/mariaserver"
 )
 
-// Modes are the ways to talk to the server that a promise holds in.
+// Modes are the ways to talk to the server in which each promise must hold.
 var Modes = []struct {
 	Name string
 	Opts []pgtest.Option
@@ -28,7 +28,7 @@ var Modes = []struct {
 	{"PrepareStmt over simple protocol", []pgtest.Option{pgtest.PrepareStmt(), pgtest.SimpleProtocol()}},
 }
 
-// EachMode runs a test in each of the [Modes], beside the others.
+// EachMode runs a test in each of the [Modes], in parallel.
 func EachMode(t *testing.T, test func(t *testing.T, opts ...pgtest.Option)) {
 	t.Helper()
 	for _, m := range Modes {
@@ -39,7 +39,7 @@ func EachMode(t *testing.T, test func(t *testing.T, opts ...pgtest.Option)) {
 	}
 }
 
-// Beside runs a test for each of the cases by its name, beside the others.
+// Beside runs a test for each of the cases by its name, in parallel.
 func Beside[T any](t *testing.T, cases map[string]T, test func(t *testing.T, c T)) {
 	t.Helper()
 	for name, c := range cases {
@@ -50,7 +50,7 @@ func Beside[T any](t *testing.T, cases map[string]T, test func(t *testing.T, c T
 	}
 }
 
-// Open opens a schema of the test's own.
+// Open opens a schema for this test.
 func Open(t testing.TB, opts ...pgtest.Option) *gorm.DB {
 	t.Helper()
 	plugin := gormlock.New()
@@ -58,7 +58,7 @@ func Open(t testing.TB, opts ...pgtest.Option) *gorm.DB {
 	return pgtest.Open(t, append([]pgtest.Option{pgtest.Plugin(plugin), pgtest.Schema()}, opts...)...)
 }
 
-// Versioned opens a schema of the test's own with tables for the models.
+// Versioned opens a schema for this test, with tables for the models.
 func Versioned(t testing.TB, models []any, opts ...pgtest.Option) *gorm.DB {
 	t.Helper()
 	db := Open(t, opts...)
@@ -66,7 +66,7 @@ func Versioned(t testing.TB, models []any, opts ...pgtest.Option) *gorm.DB {
 	return db
 }
 
-// Stored opens a schema of the test's own with a table that holds the row, and returns the row as it was created.
+// Stored opens a schema for this test, with a table that has the row, and returns the row as it was created.
 func Stored[T any](t testing.TB, row T) (*gorm.DB, T) {
 	t.Helper()
 	db := Versioned(t, []any{new(T)})
@@ -82,14 +82,14 @@ func Qualified(t testing.TB, models []any, opts ...pgtest.Option) *gorm.DB {
 	return db
 }
 
-// TableOf is the table of a model, with the schema that it is written with.
+// TableOf is the table of a model, with the schema if it is written with one.
 func TableOf(db *gorm.DB, model any) string {
 	stmt := &gorm.Statement{DB: db}
 	_ = stmt.Parse(model)
 	return stmt.Schema.Table
 }
 
-// OnSQLite opens a SQLite of the test's own with tables for the models.
+// OnSQLite opens a SQLite database for this test, with tables for the models.
 func OnSQLite(t testing.TB, models []any, change ...func(*gorm.Config)) *gorm.DB {
 	t.Helper()
 	config := &gorm.Config{Logger: logger.Discard}
@@ -122,10 +122,10 @@ func OnBoth(t *testing.T, models []any, test func(t *testing.T, db *gorm.DB)) {
 	})
 }
 
-// LikeMySQL lets a MariaDB return no rows of an INSERT, as MySQL does not.
+// LikeMySQL makes MariaDB return no rows of an INSERT, because MySQL does not.
 var LikeMySQL = mariaserver.Dialect(func(c *mysql.Config) { c.DisableWithReturning = true })
 
-// concat lets || join texts, as it does elsewhere.
+// concat makes || join texts, as it does elsewhere.
 var concat = mariaserver.Param("sql_mode=%27PIPES_AS_CONCAT%2CSTRICT_TRANS_TABLES%27")
 
 // OnEach runs a test on PostgreSQL, on SQLite and on MariaDB.
@@ -138,7 +138,7 @@ func OnEach(t *testing.T, models []any, test func(t *testing.T, db *gorm.DB)) {
 	})
 }
 
-// OnEachAndMySQL does so on a MariaDB too that returns no rows.
+// OnEachAndMySQL does the same, and also runs the test on a MariaDB that returns no rows.
 func OnEachAndMySQL(t *testing.T, models []any, test func(t *testing.T, db *gorm.DB)) {
 	t.Helper()
 	OnEach(t, models, test)

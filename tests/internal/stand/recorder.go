@@ -13,7 +13,7 @@ import (
 	"github.com/gormlock/gormlock/internal/wiretap"
 )
 
-// RoundTrips is what run costs through proxy when everything it uses is warm, and what it executes.
+// RoundTrips is how many round trips run makes through proxy when everything it uses is warm, and what it executes.
 func RoundTrips(t testing.TB, proxy *wiretap.Proxy, run func() error) (n int, executed []string) {
 	t.Helper()
 	for range 2 {
@@ -25,14 +25,14 @@ func RoundTrips(t testing.TB, proxy *wiretap.Proxy, run func() error) (n int, ex
 		n = proxy.RoundTrips()
 	}
 	for _, sql := range executed {
-		if sql == "-- ping" { // the driver looks whether a connection that was idle for a second is alive
+		if sql == "-- ping" { // the driver checks whether a connection that was idle for a second is alive
 			n--
 		}
 	}
 	return n, executed
 }
 
-// Recorder is a pool that remembers what it is asked.
+// Recorder is a pool that remembers its statements.
 type Recorder struct {
 	gorm.ConnPool
 	mu    sync.Mutex

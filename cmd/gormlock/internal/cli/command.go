@@ -52,11 +52,11 @@ func Parse(set *flag.FlagSet, args []string) (rest []string, err error) {
 	return rest, nil
 }
 
-// takes is how many arguments a flag is: itself, and its value where that stands behind it.
+// takes is how many arguments a flag uses: itself, and the next one if that is its value.
 func takes(set *flag.FlagSet, arg string) int {
 	f := set.Lookup(strings.TrimLeft(arg, "-"))
 	if f == nil {
-		return 1 // it has its value behind a =, or is none of ours
+		return 1 // its value is after a =, or it is not our flag
 	}
 	if b, ok := f.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
 		return 1
@@ -64,8 +64,8 @@ func takes(set *flag.FlagSet, arg string) int {
 	return 2
 }
 
-// checkValue refuses the name of another flag as the value of one, and a connection string as that of any but --dsn. The
-// same word behind = is a value in any case.
+// checkValue refuses the name of another flag as a flag's value, and a connection string as the value of any flag except --dsn. After a =, such a
+// word is always a value.
 func checkValue(set *flag.FlagSet, args []string) error {
 	name, value, _ := strings.Cut(strings.TrimLeft(args[0], "-"), "=")
 	if len(args) == 2 {
@@ -80,7 +80,7 @@ func checkValue(set *flag.FlagSet, args []string) error {
 	return nil
 }
 
-// flagError says it in the words of this program.
+// flagError rephrases an error of package flag.
 func flagError(set *flag.FlagSet, err error) error {
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: ")
 	if !unknown {

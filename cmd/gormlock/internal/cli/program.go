@@ -1,4 +1,4 @@
-// Package cli is what the commands have in common: what they say of themselves, their flags, and where they print.
+// Package cli is what the commands have in common: their descriptions, their flags, and where they print.
 package cli
 
 import (
@@ -19,29 +19,29 @@ type Program struct {
 	In, Stdout, Stderr *os.File
 	Out                *bufio.Writer // to stdout
 	Style              terminal.Style
-	Args               []string // behind the name of the program
+	Args               []string // after the name of the program
 }
 
 var (
-	// ErrFound says that what the command looks for is there. It was printed.
+	// ErrFound says that the command found what it looks for, and printed it.
 	ErrFound = errors.New("found")
 	// ErrNotDone says that the user, or the state of the thing, did not confirm it.
 	ErrNotDone = errors.New("not done")
-	// ErrHelp says that help was asked for. It was printed.
+	// ErrHelp says that the user asked for help, which was printed.
 	ErrHelp = errors.New("help")
 )
 
-// Complain writes one line to standard error. What may be a connection string among the arguments is not in it.
+// Complain writes one line to standard error. It leaves out arguments that may be connection strings.
 func (p *Program) Complain(err error) {
 	_, _ = fmt.Fprintln(p.Stderr, "gormlock: "+terminal.OneLine(withoutSecrets(terminal.TrimPrefix(err.Error()), p.Args)))
 }
 
-// Printf writes to standard output, which keeps an error until the end.
+// Printf writes to standard output. Errors are kept until the end.
 func (p *Program) Printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.Out, format, args...)
 }
 
-// Width is that of the terminal, 0 where there is none.
+// Width is the width of the terminal, or 0 if there is none.
 func (p *Program) Width() int {
 	if !terminal.Is(p.Stdout) {
 		return 0
@@ -50,7 +50,7 @@ func (p *Program) Width() int {
 	return columns
 }
 
-// JSON prints a value, indented. What cannot be printed is an escape in it.
+// JSON prints a value, indented. Characters that cannot be printed are escaped.
 func (p *Program) JSON(value any) error {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
@@ -61,7 +61,7 @@ func (p *Program) JSON(value any) error {
 	}
 	for _, r := range text.String() {
 		if unicode.IsPrint(r) || r == '\n' {
-			_, _ = p.Out.WriteRune(r) // an error is kept until the end
+			_, _ = p.Out.WriteRune(r) // errors are kept until the end
 			continue
 		}
 		for _, unit := range utf16.Encode([]rune{r}) {

@@ -8,14 +8,14 @@ import (
 )
 
 var (
-	// secret is what may be a connection string, or a part of one. No error repeats it.
+	// secret matches what may be a connection string, or a part of one. No error repeats it.
 	secret = regexp.MustCompile(`(?i)://|(password|passwd|pwd)\s*=|[:/][^@]+@.`)
-	// connection is what is hardly anything else: a URL of PostgreSQL or with a password, a list of keyword=value pairs, what
-	// MySQL's driver takes.
+	// connection matches what is almost certainly a connection string: a URL of PostgreSQL or with a password, a list of keyword=value pairs, or
+	// the form of MySQL's driver.
 	connection = regexp.MustCompile(`(?is)^\s*postgres(ql)?://|://.*:.*@|(password|passwd|pwd)\s*=|:.*@(tcp|unix)\(`)
 )
 
-// errMisplaced is for a connection string that does not stand where one is read.
+// errMisplaced is for a connection string in a place where none is read.
 var errMisplaced = errors.New("a connection string goes behind --dsn, in one argument; here it is neither read nor shown, as it may hold a password")
 
 // withoutSecrets is the text of an error without those arguments that may be connection strings.

@@ -1,8 +1,8 @@
 package cli
 
-// DidYouMean names the word of known that word was meant to be, if one is near.
+// DidYouMean names the known word that is nearest to word, if one is near enough.
 func DidYouMean(word string, known []string) string {
-	best, least := "", 3 // more than two slips are another word
+	best, least := "", 3 // with more than two differences it is another word
 	for _, k := range known {
 		if d := distance(word, k); d < least && d < len(k) {
 			best, least = k, d

@@ -9,19 +9,19 @@ import (
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
 )
 
-// Usage is what a command says about itself.
+// Usage describes a command.
 type Usage struct {
 	Name    string
-	Args    string // as in "PID"
+	Args    string // for example "PID"
 	AtLeast int
 	AtMost  int  // -1: any number
 	Server  bool // its arguments are connection strings
 	Summary string
 	Details string
-	Exits   [3]string // what its exit codes say, "" where the usual is right
+	Exits   [3]string // the meanings of its exit codes, "" for the usual ones
 }
 
-// Check says what is wrong with the arguments, as far as their number and connection strings among them go. Nil: nothing.
+// Check returns an error if the number of arguments is wrong, or a connection string is among them.
 func (u Usage) Check(args []string) error {
 	switch {
 	case !u.Server && slices.ContainsFunc(args, connection.MatchString):
@@ -37,7 +37,7 @@ func (u Usage) Check(args []string) error {
 	return nil
 }
 
-// UsualExits are what exit codes say where a command does not.
+// UsualExits are the meanings of exit codes for commands that do not say otherwise.
 var UsualExits = [3]string{"all is well", "never", "an error, one line on standard error"}
 
 // Environment is in the help of each command that connects.

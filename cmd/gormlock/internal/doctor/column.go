@@ -15,28 +15,28 @@ import (
 type versionColumn struct {
 	schema, table, column string
 	notNull, hasDefault   bool
-	generated             bool   // always, so that no statement can set it
-	kind                  string // its type, that under a domain: "int8", "timestamptz"
-	named                 bool   // by --column: that it is a version is no guess
+	generated             bool   // GENERATED ALWAYS, so that no statement can set it
+	kind                  string // its type, or the base type of its domain: "int8", "timestamptz"
+	named                 bool   // by --column, so it is certainly a version
 }
 
 func (v versionColumn) on() string { return pgx.Identifier{v.schema, v.table}.Sanitize() }
 
-// name is schema.table.column for people.
+// name is schema.table.column, for people.
 func (v versionColumn) name() string { return v.schema + "." + v.table + "." + v.column }
 
-// isCalled reports whether --column means it by this name.
+// isCalled reports whether a name of --column means this column.
 func (v versionColumn) isCalled(name string) bool {
 	return name == v.column || name == v.table+"."+v.column || name == v.name()
 }
 
 func (v versionColumn) counts() bool { return strings.HasPrefix(v.kind, "int") }
 
-// usualNames are those of version columns that nobody has to name.
+// usualNames are names of version columns that are checked without --column.
 var usualNames = []string{"version", "lock_version"}
 
-// versionColumns are all columns a of tables c that can be versions, with their types k: those of the names $1, and those that $2
-// names, by the table r. Those of a primary key are something else: the versions of a migration.
+// versionColumns selects all columns a of tables c that can be versions, with their types k: those with a name in $1, and those that $2 names with
+// the table r. Columns of a primary key are left out, because they are something else, such as the versions of migrations.
 const versionColumns = `
 	CROSS JOIN LATERAL (WITH RECURSIVE d AS (
 			SELECT * FROM pg_type t WHERE t.oid = a.atttypid
@@ -49,7 +49,7 @@ const versionColumns = `
 	AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_(toast|temp)'
 	AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey))`
 
-// checkColumns looks at version columns.
+// checkColumns checks version columns.
 func (x *examination) checkColumns(ctx context.Context) error {
 	rows, err := x.conn.Query(ctx, `SELECT n.nspname, c.relname, a.attname, a.attnotnull OR k.not_null, a.atthasdef OR a.attidentity <> '' OR k.has_default,
 		a.attgenerated <> '' OR a.attidentity = 'a', k.name, m.named
@@ -86,8 +86,8 @@ func (x *examination) checkColumns(ctx context.Context) error {
 	return nil
 }
 
-// finding says what is wrong with a column, and the statements that repair it. They are right only for a version, which a name alone
-// does not prove.
+// finding says what is wrong with a column, and has the statements that repair it. They are only right for a version, and a name alone does not
+// prove that.
 func (v versionColumn) finding() finding {
 	if v.generated {
 		return finding{
@@ -120,7 +120,7 @@ func (v versionColumn) finding() finding {
 	return f
 }
 
-// first is the version of a row that has none yet.
+// first is the version of a row without one.
 func (v versionColumn) first() string {
 	switch {
 	case v.kind == "date":
@@ -128,7 +128,7 @@ func (v versionColumn) first() string {
 	case !v.counts():
 		return "now()"
 	case v.column == "lock_version":
-		return "0" // as Rails has it
+		return "0" // as in Rails
 	}
 	return "1"
 }

@@ -1,4 +1,4 @@
-// Package doctor is the command doctor: it looks for what in a server and a schema makes locks fail silently.
+// Package doctor is the command doctor: it looks for faults of a server and a schema that make locks fail silently.
 package doctor
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/server"
 )
 
-// Command looks for what makes locks fail silently.
+// Command looks for faults that make locks fail silently.
 type Command struct {
 	server.Target
 	json    bool
@@ -131,7 +131,7 @@ func (c *Command) Run(ctx context.Context, p *cli.Program, args []string) error 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // it has written nothing
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing was written
 	x := &examination{Command: c, config: config, conn: conn}
 	if err := x.all(ctx); err != nil {
 		return server.ErrorOf(err)
@@ -145,7 +145,7 @@ func (c *Command) Run(ctx context.Context, p *cli.Program, args []string) error 
 	return x.print(p)
 }
 
-// applyAndLookAgain cures what it can, and makes the findings those of afterwards.
+// applyAndLookAgain cures what it can, and replaces the findings by those of a second look.
 func (x *examination) applyAndLookAgain(ctx context.Context) error {
 	ran, err := x.applyFix(ctx)
 	x.applied = ran
@@ -159,7 +159,7 @@ func (x *examination) applyAndLookAgain(ctx context.Context) error {
 	}
 	for _, f := range before {
 		if f.Check == "writes" {
-			x.add(f) // what was watched is not watched again
+			x.add(f) // tables are not watched again
 		}
 	}
 	x.ignoreKnown()
@@ -173,13 +173,12 @@ type examination struct {
 	conn   *pgx.Conn
 
 	server   serverFacts
-	handedOn bool // a pooler changes the server connection
+	handedOn bool // a pooler gives the server connection to other clients
 	findings []finding
 	applied  []applied
 }
 
-// all checks everything. An error ends it: what cannot be checked for want of rights is a
-// finding.
+// all checks everything. An error ends it. If the role lacks a privilege for a check, that is a finding.
 func (x *examination) all(ctx context.Context) error {
 	if err := x.allChecks(ctx); err != nil {
 		return err
@@ -190,7 +189,7 @@ func (x *examination) all(ctx context.Context) error {
 	return nil
 }
 
-// allChecks checks what can be seen at once.
+// allChecks makes the checks that need no waiting.
 func (x *examination) allChecks(ctx context.Context) error {
 	bounded := func(check func(context.Context) error) error {
 		ctx, cancel := context.WithTimeout(ctx, server.AskTimeout)
@@ -212,7 +211,7 @@ func (x *examination) allChecks(ctx context.Context) error {
 	return nil
 }
 
-// ignoreKnown takes back what the user knows.
+// ignoreKnown removes findings that the user ignores.
 func (x *examination) ignoreKnown() {
 	unknown := slices.Clone(x.ignore)
 	for i := range x.findings {

@@ -14,21 +14,21 @@ type status string
 
 const (
 	ok      status = "ok"
-	note    status = "note"    // good to know, and no finding
+	note    status = "note"    // good to know, but not a finding
 	warning status = "warning" // locks are lost or not taken under some circumstances
-	wrong   status = "wrong"   // locks lie
-	ignored status = "ignored" // the user knows
+	wrong   status = "wrong"   // locks or versions do not protect, and no error says so
+	ignored status = "ignored" // the user ignores it
 )
 
-// finding is what one check has to say.
+// finding is the result of one check.
 type finding struct {
 	Check  string   `json:"check"`
 	Status status   `json:"status"`
 	Says   string   `json:"says"`
 	Cure   string   `json:"cure,omitempty"` // for people, SQL and words
-	Fix    []string `json:"fix,omitempty"`  // the statements of Cure that are right whatever the program is: what --apply runs
+	Fix    []string `json:"fix,omitempty"`  // the statements of Cure that are right for every program: --apply runs them
 
-	note string // what to know of Fix
+	note string // a remark about Fix
 }
 
 func (f finding) counts() bool { return f.Status == warning || f.Status == wrong }

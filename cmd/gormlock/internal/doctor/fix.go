@@ -13,7 +13,7 @@ import (
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
 )
 
-// printFix prints the findings as a script of SQL: what --apply runs, and as comments what is for a person to decide.
+// printFix prints the findings as a script of SQL: the statements that --apply runs, and as comments what a person must decide.
 func (x *examination) printFix(p *cli.Program) {
 	s := x.server
 	p.Printf("-- gormlock doctor: %s, database %s, role %s\n", terminal.OneLine(s.name()), terminal.OneLine(s.Database), terminal.OneLine(s.Role))
@@ -45,7 +45,7 @@ func (x *examination) printFix(p *cli.Program) {
 	}
 }
 
-// printable reports whether statements can be shown as they are: a name in them may hold anything.
+// printable reports whether statements can be shown as they are: a name in them can contain anything.
 func printable(statements []string) bool {
 	return !slices.ContainsFunc(statements, func(statement string) bool {
 		return strings.ContainsFunc(statement, func(r rune) bool { return !unicode.IsPrint(r) })
@@ -58,8 +58,8 @@ type applied struct {
 	Error string `json:"error,omitempty"`
 }
 
-// applyFix runs what cures the findings, one statement after the other, each in a transaction of its own. The first that
-// fails ends the cure of its finding.
+// applyFix runs the cures of the findings, one statement after the other, each in its own transaction. After a statement that fails, the rest of
+// that finding's cure is skipped.
 func (x *examination) applyFix(ctx context.Context) ([]applied, error) {
 	ran := []applied{}
 	for _, f := range x.findings {
@@ -81,7 +81,7 @@ func (x *examination) applyFix(ctx context.Context) ([]applied, error) {
 	return ran, nil
 }
 
-// runFix runs a statement. It waits 5 seconds for a lock and no longer: behind an ALTER TABLE that waits, everybody waits.
+// runFix runs a statement. It waits at most 5 seconds for a lock, because everybody else waits after an ALTER TABLE that waits.
 func (x *examination) runFix(ctx context.Context, statement string) error {
 	return pgx.BeginFunc(ctx, x.conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '5s'"); err != nil {
@@ -92,7 +92,7 @@ func (x *examination) runFix(ctx context.Context, statement string) error {
 	})
 }
 
-// printApplied says what was run.
+// printApplied reports which statements were run.
 func (x *examination) printApplied(p *cli.Program) {
 	for _, a := range x.applied {
 		if a.Error == "" {

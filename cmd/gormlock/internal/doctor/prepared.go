@@ -16,16 +16,16 @@ const noPreparing = `add default_query_exec_mode=exec to the program's connectio
 and leave gorm.Config{PrepareStmt: true} off, which prepares in any mode
 or let the pooler keep prepared statements: PgBouncer 1.21 and newer, max_prepared_statements = 200`
 
-// checkPrepared tries, where a pooler changes the server connection, whether what the program prepares survives it: pgx
-// prepares each query unless the connection string says otherwise, and the next may reach a server connection that does
-// not know it, or that knows another by its name.
+// checkPrepared tries whether prepared statements survive a pooler that changes the server connection. pgx prepares each query unless the
+// connection string says otherwise. The next use may reach a server connection that does not know the statement, or that knows another one by its
+// name.
 func (x *examination) checkPrepared(ctx context.Context) error {
 	if !x.handedOn {
 		return nil
 	}
 	program := x.config.Copy()
 	if !x.ExecModeGiven() {
-		program.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement // what pgx does by itself
+		program.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement // the default of pgx
 	}
 	if mode := program.DefaultQueryExecMode; mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol {
 		x.well("prepared", "the connection string says default_query_exec_mode=%s, which prepares nothing", mode)
@@ -51,19 +51,19 @@ func (x *examination) checkPrepared(ctx context.Context) error {
 	return nil
 }
 
-// prepareInTurn lets two connections run the same statement in turn, as two goroutines of a program do.
+// prepareInTurn runs the same statement on two connections in turn, as two goroutines of a program do.
 func (x *examination) prepareInTurn(ctx context.Context, config *pgx.ConnConfig) error {
 	one, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = one.Close(context.WithoutCancel(ctx)) }() // it has written nothing
+	defer func() { _ = one.Close(context.WithoutCancel(ctx)) }() // nothing was written
 	other, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = other.Close(context.WithoutCancel(ctx)) }() // nor has this
-	// Nobody has prepared this text before, nor will again.
+	defer func() { _ = other.Close(context.WithoutCancel(ctx)) }() // nothing was written
+	// Nobody else prepares this text.
 	text := fmt.Sprintf("SELECT %d AS gormlock_doctor", time.Now().UnixNano())
 	for range 10 {
 		for _, conn := range []*pgx.Conn{one, other} {

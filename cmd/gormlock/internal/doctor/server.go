@@ -12,16 +12,16 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// serverFacts is where the examination took place.
+// serverFacts says where the examination took place.
 type serverFacts struct {
-	Is       string `json:"is,omitempty"` // what only looks like PostgreSQL, by name
+	Is       string `json:"is,omitempty"` // the name of a server that only looks like PostgreSQL
 	Version  string `json:"version"`
 	Number   int    `json:"version_num"`
 	Database string `json:"database"`
 	Role     string `json:"role"`
 	Standby  bool   `json:"standby"`
-	WirePID  int    `json:"wire_pid"`    // what the connection said about its process
-	PID      int    `json:"backend_pid"` // what the server says
+	WirePID  int    `json:"wire_pid"`    // the process id that the connection got
+	PID      int    `json:"backend_pid"` // the process id that the server returns
 }
 
 // name is the server with its version, for people.
@@ -52,8 +52,8 @@ func (x *examination) readServer(ctx context.Context) error {
 		Scan(&s.Version, &s.Number, &s.Database, &s.Role, &s.Standby, &s.PID)
 }
 
-// serverVersion asks in the protocol that every server speaks. pgx refuses its own simple protocol where
-// standard_conforming_strings is off, which this statement does not depend on.
+// serverVersion asks in the protocol that every server speaks. pgx refuses its own simple protocol if standard_conforming_strings is off, but this
+// statement does not depend on that setting.
 func (x *examination) serverVersion(ctx context.Context) (string, error) {
 	results, err := x.conn.PgConn().Exec(ctx, "SELECT version()").ReadAll()
 	if err != nil {
@@ -65,12 +65,12 @@ func (x *examination) serverVersion(ctx context.Context) (string, error) {
 	return string(results[0].Rows[0][0]), nil
 }
 
-// checkEngine lets package sessionlock try: what it refuses is what makes session locks
-// lie, and what it accepts it has probed on two connections.
+// checkEngine lets package sessionlock try: it refuses servers whose session locks do not exclude, and it has probed accepted servers on two
+// connections.
 func (x *examination) checkEngine(ctx context.Context) error {
 	var opts []sessionlock.Option
 	if x.server.Is != "" {
-		opts = append(opts, sessionlock.AllowServer(x.server.Is)) // to see what it does
+		opts = append(opts, sessionlock.AllowServer(x.server.Is)) // to see how it behaves
 	}
 	err := x.try(ctx, opts...)
 	pooled := errors.Is(err, sessionlock.ErrPooler)
@@ -114,7 +114,7 @@ func (x *examination) try(ctx context.Context, opts ...sessionlock.Option) error
 	return nil
 }
 
-// worksHere ends what is said of a pooler, unless prepared statements fail behind it.
+// worksHere is the end of the text about a pooler, unless prepared statements fail behind it.
 const worksHere = "work here as it is"
 
 func (x *examination) reportPooler(pooled, unsteady bool) {
@@ -166,8 +166,8 @@ func (x *examination) checkVersion(context.Context) error {
 	return nil
 }
 
-// checkRoom compares the shared lock table with what is in it. Locks that a process keeps
-// to itself (fastpath) and those of serializable reads are not in it.
+// checkRoom compares the size of the shared lock table with its content. Locks that a process keeps to itself (fastpath) and those of serializable
+// reads are not in the table.
 func (x *examination) checkRoom(ctx context.Context) error {
 	var perTransaction, room, taken int
 	err := x.conn.QueryRow(ctx, `SELECT current_setting('max_locks_per_transaction')::int,

@@ -26,7 +26,7 @@ var timeouts = []timeout{
 // setting is a row of pg_settings.
 type setting struct{ name, value, unit, source string }
 
-// settings are those of this session, by name. One that the server does not know is absent.
+// settings are the settings of this session, by name. Settings that the server does not know are missing.
 func (x *examination) settings(ctx context.Context, names []string) (map[string]setting, error) {
 	rows, err := x.conn.Query(ctx, "SELECT name, setting, coalesce(unit, ''), source FROM pg_settings WHERE name = ANY ($1)", names)
 	if err != nil {
@@ -73,8 +73,8 @@ func (x *examination) checkTimeouts(ctx context.Context) error {
 	return x.checkOtherRoles(ctx, names)
 }
 
-// checkOtherRoles reads what ALTER ROLE and ALTER DATABASE have set for others than this
-// session: the program may connect as one of them.
+// checkOtherRoles reads what ALTER ROLE and ALTER DATABASE have set for other roles and databases than this session's: the program may connect as
+// one of them.
 func (x *examination) checkOtherRoles(ctx context.Context, names []string) error {
 	rows, err := x.conn.Query(ctx, `SELECT coalesce(r.rolname, ''), coalesce(d.datname, ''), split_part(c, '=', 1), substr(c, strpos(c, '=') + 1)
 		FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) AS c
@@ -104,8 +104,7 @@ func (x *examination) checkOtherRoles(ctx context.Context, names []string) error
 	return err
 }
 
-// checkNetwork says how long the locks of a holder last that went silent. Package
-// sessionlock sets all of this for its own sessions, so it is worth a note.
+// checkNetwork says how long the locks of a silent holder last. Package sessionlock sets all of this for its own sessions, so it is only a note.
 func (x *examination) checkNetwork(ctx context.Context) error {
 	known, err := x.settings(ctx, []string{
 		"tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout", "client_connection_check_interval",
@@ -155,7 +154,7 @@ func (x *examination) checkKeepalives(known map[string]setting) {
 
 func (s setting) number() int64 {
 	var n int64
-	_, _ = fmt.Sscan(s.value, &n) // what is no number is none
+	_, _ = fmt.Sscan(s.value, &n) // not a number: 0
 	return n
 }
 
@@ -164,7 +163,7 @@ func (s setting) duration() time.Duration {
 	return time.Duration(s.number()) * units[s.unit]
 }
 
-// text is the value as people write it.
+// text is the value in the form that people use.
 func (s setting) text() string {
 	if s.value == "0" || s.duration() == 0 {
 		return s.value
@@ -172,7 +171,7 @@ func (s setting) text() string {
 	return s.duration().String()
 }
 
-// from is where the value comes from.
+// from says where the value was set.
 func (s setting) from() string {
 	switch s.source {
 	case "client", "session":

@@ -19,16 +19,16 @@ import (
 // ownTable is a table that gormlock keeps.
 type ownTable struct {
 	tables.Table
-	key    []string // by which a row is found
-	needed string   // by what
-	make   string   // what makes it
-	sweep  string   // what deletes rows of it, "" for nothing
+	key    []string // the columns that identify a row
+	needed string   // who needs it
+	make   string   // the call that makes it
+	sweep  string   // the call that deletes rows of it, "" for none
 }
 
-// keyColumns are those of a lock in the tables that have a row for each.
+// keyColumns identify a lock in the tables with a row for each lock.
 var keyColumns = []string{"space", "id"}
 
-// ownTables are all of them: what this package knows of each by its name.
+// ownTables are all of them, with what this package knows about each.
 func ownTables() []ownTable {
 	about := map[string]ownTable{
 		fence.Table:         {key: keyColumns, needed: "fencing tokens", make: "fence.Migrate"},
@@ -46,15 +46,15 @@ func ownTables() []ownTable {
 	return all
 }
 
-// tableState is one table of that name.
+// tableState describes one table of that name.
 type tableState struct {
 	schema                    string
-	found, unlogged           bool // found: it is the one of the search_path
+	found, unlogged           bool // found: the search_path finds it
 	closed                    bool // the role may not use its schema
 	reads, inserts, updates   bool
 	deletes                   bool
 	keyed, primary            bool     // a unique key on the right columns; any primary key
-	deferrable                []string // what alters unique keys on these columns that are DEFERRABLE, but for the columns
+	deferrable                []string // clauses that alter unique keys on these columns that are DEFERRABLE, without the columns
 	view                      bool
 	oid                       uint32
 	columns                   []tables.Column
@@ -64,7 +64,7 @@ type tableState struct {
 	rowSecurityHidesSomething bool
 }
 
-// checkTables looks at the tables of gormlock by the search_path of this connection.
+// checkTables checks the tables of gormlock that the search_path of this connection finds.
 func (x *examination) checkTables(ctx context.Context) error {
 	for _, t := range ownTables() {
 		states, err := x.tables(ctx, t)
@@ -175,7 +175,7 @@ func (x *examination) reportTable(t ownTable, states []tableState) {
 	}
 }
 
-// reportColumns compares the columns with those that the DDL makes.
+// reportColumns compares the columns with those of the DDL.
 func (x *examination) reportColumns(t ownTable, s tableState, on string) {
 	var missing, definitions []string
 	var cure string
@@ -199,7 +199,7 @@ func (x *examination) reportColumns(t ownTable, s tableState, on string) {
 		x.add(f)
 	}
 	if s.view {
-		return // whose columns say nothing of NULL and defaults
+		return // its columns do not show NOT NULL and defaults
 	}
 	for _, d := range t.Deviations(s.columns) {
 		f := finding{Check: t.Name, Status: wrong, Says: "its column " + d.Column + " " + d.Says}
@@ -213,7 +213,7 @@ func (x *examination) reportColumns(t ownTable, s tableState, on string) {
 	}
 }
 
-// reportKey looks at the unique keys by which a row is found.
+// reportKey checks the unique keys that identify a row.
 func (x *examination) reportKey(t ownTable, s tableState, on string) {
 	key := strings.Join(t.key, ", ")
 	for _, alter := range s.deferrable {
@@ -229,7 +229,7 @@ func (x *examination) fixable(t ownTable, fix, format string, args ...any) {
 	x.add(finding{Check: t.Name, Status: wrong, Says: fmt.Sprintf(format, args...), Cure: fix, Fix: []string{fix}})
 }
 
-// keyFix adds the key by which a row is found. It can be run again.
+// keyFix adds the key that identifies a row. It can be run again.
 func (t ownTable) keyFix(s tableState, on string) string {
 	key := strings.Join(t.key, ", ")
 	if s.primary { // on other columns
@@ -239,7 +239,7 @@ func (t ownTable) keyFix(s tableState, on string) string {
 		" ADD PRIMARY KEY ("+key+"); END IF; END ") + ";"
 }
 
-// lacks are the privileges that the role needs and has not.
+// lacks are the privileges that the role needs but does not have.
 func (s tableState) lacks() string {
 	var list []string
 	for _, p := range []struct {

@@ -19,12 +19,12 @@ import (
 // observed is a table whose rows are read twice.
 type observed struct {
 	versionColumn
-	root     versionColumn // of the table that it is a partition of, or of itself
+	root     versionColumn // the table of which it is a partition, or itself
 	keys     []string      // the columns of the primary key, quoted
 	types    []string      // and their types
 	readable bool
-	rows     int64 // about how many it has
-	updates  int64 // how many the server has counted
+	rows     int64 // about how many rows it has
+	updates  int64 // how many updates the server has counted
 
 	whole  bool // every row was read
 	failed string
@@ -32,11 +32,11 @@ type observed struct {
 	writes writes
 }
 
-// writes are what was seen of a table, or of all partitions of one.
+// writes describes the writes to a table, or to all its partitions.
 type writes struct {
 	partitions    int // 0: it has none
 	watched       int
-	rows          int64 // about how many there are
+	rows          int64 // about how many rows there are
 	whole         bool  // every row was read
 	written, kept int
 	updates       int64    // that the server has counted
@@ -58,14 +58,14 @@ func (w *writes) add(other writes) {
 type row struct {
 	key           []string
 	xmin, version string
-	page          int64 // where it stands
+	page          int64 // where the row is
 }
 
-// maxObserved bounds the tables that are watched: those with most updates come first.
+// maxObserved limits how many tables are watched: those with the most updates come first.
 const maxObserved = 100
 
-// checkWrites reads rows, waits, and reads them again. A row whose xmin changed was
-// written, and a write that left its version alone is seen by nobody who read it before.
+// checkWrites reads rows, waits, and reads them again. If the xmin of a row changed, it was written. If such a write kept the version, programs
+// that read the row before cannot notice it.
 func (x *examination) checkWrites(ctx context.Context) error {
 	tables, left, err := x.observedTables(ctx)
 	if err != nil {
@@ -139,8 +139,8 @@ func (x *examination) firstLook(ctx context.Context, o *observed) error {
 	return o.excuse(ctx, err)
 }
 
-// readSome reads half of the sample from pages chosen at random, and half from the last
-// ones, where new rows are. The rows that were read already say how many a page has.
+// readSome reads half of the sample from random pages, and half from the last pages, where new rows are. Rows that were read already say how many
+// rows a page has.
 func (x *examination) readSome(ctx context.Context, o *observed) error {
 	pages := int64(0)
 	for _, r := range o.first {
@@ -164,7 +164,7 @@ func (x *examination) readSome(ctx context.Context, o *observed) error {
 	return x.read(ctx, o, o.first, fmt.Sprintf("TABLESAMPLE SYSTEM (%f) LIMIT %d", percent, rest))
 }
 
-// secondLook compares the rows that were read with what became of them.
+// secondLook reads the rows again and compares them.
 func (x *examination) secondLook(ctx context.Context, o *observed) error {
 	if o.failed != "" {
 		return nil
@@ -187,7 +187,7 @@ func (x *examination) read(ctx context.Context, o *observed, found map[string]ro
 	return collect(rows, found)
 }
 
-// again reads the rows of the first look by their keys.
+// again reads the rows of the first look again, by their keys.
 func (x *examination) again(ctx context.Context, o *observed) (map[string]row, error) {
 	ctx, cancel := context.WithTimeout(ctx, server.AskTimeout)
 	defer cancel()
@@ -235,7 +235,7 @@ func collect(rows pgx.Rows, into map[string]row) error {
 	return err
 }
 
-// excuse notes why one table cannot be watched, which is no reason to watch none.
+// excuse notes why one table cannot be watched. The others are still watched.
 func (o *observed) excuse(ctx context.Context, err error) error {
 	var refused *pgconn.PgError
 	switch {
@@ -250,7 +250,7 @@ func (o *observed) excuse(ctx context.Context, err error) error {
 	return err
 }
 
-// trigger is the DDL that moves the version in writes which do not.
+// trigger is the DDL of a trigger that moves the version in writes that do not.
 func (v versionColumn) trigger() string {
 	if !v.counts() || strings.Contains(v.schema+v.table, ".") {
 		return ""
@@ -286,7 +286,7 @@ func (x *examination) compare(ctx context.Context, o *observed, second map[strin
 	return nil
 }
 
-// reportAll says what was seen of each table, and of partitions together: programs know the table that they are of.
+// reportAll reports on each table, and on all partitions of a table together, because programs know the table.
 func (x *examination) reportAll(tables []observed) {
 	reported := map[versionColumn]bool{}
 	for _, o := range tables {

@@ -1,4 +1,4 @@
-// Package jobs is the command that looks at a table of package work.
+// Package jobs is the command that shows a table of package work.
 package jobs
 
 import (
@@ -88,10 +88,10 @@ func (c *Command) Run(ctx context.Context, p *cli.Program, args []string) error 
 type table struct {
 	db   *sql.DB
 	name string // quoted
-	live string // the end of a condition: leaves out what is soft-deleted
+	live string // the end of a condition that excludes soft-deleted rows
 }
 
-// columns are those of work.Job that are read here.
+// columns are the columns of work.Job that are read here.
 const columns = "id queue state priority run_at attempts max_attempts claimed_by claimed_until last_error version updated_at"
 
 func tableAt(ctx context.Context, db *sql.DB, name string) (*table, error) {
@@ -111,7 +111,7 @@ func tableAt(ctx context.Context, db *sql.DB, name string) (*table, error) {
 	return &table{db, quoted.String, live}, nil
 }
 
-// queue is what there is of a queue.
+// queue is the state of a queue.
 type queue struct {
 	Queue   string  `json:"queue"`
 	Ready   int64   `json:"ready"`
@@ -121,7 +121,7 @@ type queue struct {
 	Oldest  float64 `json:"oldest_seconds"`
 }
 
-// died is a job that is dead.
+// died is a dead job.
 type died struct {
 	ID       int64      `json:"id,string"`
 	Queue    string     `json:"queue"`
@@ -192,7 +192,7 @@ func seconds(s float64) string {
 
 func (t *table) queues(ctx context.Context) ([]queue, error) {
 	var parts []string
-	for _, state := range []string{"ready", "running", "later", "dead"} { // each has its own index
+	for _, state := range []string{"ready", "running", "later", "dead"} { // each state has its own index
 		parts = append(parts, "SELECT queue, state, count(*) AS n, "+jobmark.Waited+" AS oldest FROM "+t.name+" WHERE state = '"+state+"'"+t.live+" GROUP BY 1, 2")
 	}
 	rows, err := t.db.QueryContext(ctx, `SELECT queue, sum(n) FILTER (WHERE state = 'ready'), sum(n) FILTER (WHERE state = 'running'), sum(n) FILTER (WHERE state = 'later'),
@@ -215,7 +215,7 @@ func (t *table) queues(ctx context.Context) ([]queue, error) {
 }
 
 func (t *table) dead(ctx context.Context, limit int) ([]died, error) {
-	// A time that JSON has no room for is none.
+	// A time that JSON cannot represent is left out.
 	rows, err := t.db.QueryContext(ctx, "SELECT id, queue, attempts, at, COALESCE(EXTRACT(EPOCH FROM now() - GREATEST(at, now() - interval '290 years')), 0)::float8, last_error"+
 		" FROM (SELECT id, queue, attempts, CASE WHEN updated_at BETWEEN '0001-01-02 UTC' AND '9999-12-30 UTC' THEN updated_at END AS at, last_error FROM "+t.name+
 		" WHERE state = 'dead'"+t.live+" ORDER BY updated_at DESC NULLS LAST, id DESC LIMIT $1) AS dead", limit)
@@ -234,8 +234,7 @@ func (t *table) dead(ctx context.Context, limit int) ([]died, error) {
 	return all, rows.Err()
 }
 
-// requeue makes dead jobs ready again. The notification is in the same statement: nobody runs this so often that
-// commits would wait.
+// requeue makes dead jobs ready again. The notification is in the same statement: nobody runs this so often that commits would have to wait.
 func (t *table) requeue(ctx context.Context, p *cli.Program, ids []int64) error {
 	list := make([]string, len(ids))
 	for i, id := range ids {

@@ -1,4 +1,4 @@
-// Package key is the command key: which lock a name stands for, in the schemes of this and of other programs.
+// Package key is the command key: which lock a name stands for, in the schemes of gormlock and of other programs.
 package key
 
 import (
@@ -70,7 +70,7 @@ type keyReport struct {
 	Take      []string `json:"take"`
 	Reserved  string   `json:"reserved_by,omitempty"`
 
-	Database string         `json:"database,omitempty"` // where it was looked who holds it
+	Database string         `json:"database,omitempty"` // the database in which holders were looked up
 	Locks    []inspect.Lock `json:"locks,omitempty"`
 	Unseen   []string       `json:"unseen,omitempty"`
 }
@@ -109,7 +109,7 @@ func (c *Command) Run(ctx context.Context, p *cli.Program, args []string) error 
 
 func reportOf(s scheme, k lockkey.Key, args []string) *keyReport {
 	r := &keyReport{Key: k.String(), Scheme: s.names[0], Arguments: ids(k)}
-	id, _ := lockid.Of(k) // schemes make no key that is two locks
+	id, _ := lockid.Of(k) // no scheme makes a key of two locks
 	r.Space = int(id.Space)
 	r.ClassID, r.ObjectID = id.Halves()
 	if sql := s.compute(k, args); sql != "" {
@@ -122,18 +122,18 @@ func reportOf(s scheme, k lockkey.Key, args []string) *keyReport {
 	return r
 }
 
-// look asks the server who holds the key, and notes it in r.
+// look asks the server who holds the key, and stores it in r.
 func (c *Command) look(ctx context.Context, k lockkey.Key, r *keyReport) (*inspect.View, error) {
 	db, err := c.Open(ctx, "key")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = db.Close() }() // it has only been asked
+	defer func() { _ = db.Close() }() // nothing was written
 	v, err := server.Snapshot(ctx, db, inspect.Limit(math.MaxInt32), inspect.Known(k))
 	if err != nil {
 		return nil, err
 	}
-	id, _ := lockid.Of(k) // schemes make no key that is two locks
+	id, _ := lockid.Of(k) // no scheme makes a key of two locks
 	v.Locks = slices.DeleteFunc(v.Locks, func(l inspect.Lock) bool {
 		return l.Kind != inspect.Advisory || l.Space != id.Space || l.ID != id.ID
 	})
@@ -207,7 +207,7 @@ func (c *Command) list(p *cli.Program, args []string) error {
 	return nil
 }
 
-// row is for the scheme whose keys are no advisory locks but a row.
+// row is for schemes whose locks are rows, and not advisory locks.
 func (c *Command) row(p *cli.Program, s scheme, args []string) error {
 	id, err := s.row(args)
 	if err != nil {

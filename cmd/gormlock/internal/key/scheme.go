@@ -13,18 +13,18 @@ import (
 	"github.com/gormlock/gormlock/lockkey/compat"
 )
 
-// scheme is one program's way to make lock ids of names.
+// scheme is a program's way to make lock ids from names.
 type scheme struct {
-	names   []string // the first is the one shown
-	args    []string // what it is made of; in brackets what may be left out, with … any number
+	names   []string // the first one is shown
+	args    []string // its arguments; [optional], and … for any number
 	whose   string
 	key     func(args []string) (lockkey.Key, error)
-	compute func(k lockkey.Key, args []string) string // the columns of a SELECT; "" where SQL has no way
+	compute func(k lockkey.Key, args []string) string // the columns of a SELECT; "" if SQL cannot compute it
 	needs   string                                    // the extension that compute needs
-	row     func(args []string) (string, error)       // in place of key where the lock is a row
+	row     func(args []string) (string, error)       // instead of key if the lock is a row
 }
 
-// gormlockScheme is the one that is meant when none is named.
+// gormlockScheme is the default.
 const gormlockScheme = "gormlock"
 
 func schemes() []scheme {
@@ -35,7 +35,7 @@ func schemes() []scheme {
 	return all
 }
 
-// SchemeNames are all that --scheme takes.
+// SchemeNames are all values of --scheme.
 func SchemeNames() []string {
 	var names []string
 	for _, s := range schemes() {
@@ -57,10 +57,10 @@ func schemeNamed(name string) (scheme, error) {
 	return scheme{}, fmt.Errorf("there is no scheme %q%s: gormlock key --schemes lists them", name, cli.DidYouMean(name, known))
 }
 
-// form is the arguments as the help writes them.
+// form is the arguments as the help shows them.
 func (s scheme) form() string { return strings.Join(s.args, " ") }
 
-// count says what is wrong with the number of arguments.
+// count returns an error if the number of arguments is wrong.
 func (s scheme) count(args []string) error {
 	least, most := 0, len(s.args)
 	for _, a := range s.args {
@@ -77,7 +77,7 @@ func (s scheme) count(args []string) error {
 	return nil
 }
 
-// second is the second argument, or otherwise where it was left out.
+// second is the second argument, or otherwise if it was left out.
 func second(args []string, otherwise string) string {
 	if len(args) > 1 {
 		return args[1]
@@ -93,11 +93,11 @@ func integer(text string, bits int) (int64, error) {
 	return n, nil
 }
 
-// fixed is compute where the id is a number to begin with.
+// fixed is compute for a scheme whose argument is the id itself.
 func fixed(k lockkey.Key, _ []string) string { return ids(k) }
 
-// ids are the arguments of pg_advisory_lock. The least number of a type is written in
-// quotes: PostgreSQL reads a minus and then a number, which is one too great.
+// ids are the arguments of pg_advisory_lock. The least number of a type is in quotes, because PostgreSQL reads a minus and then a number, and that
+// number is one too large.
 func ids(k lockkey.Key) string {
 	if hi, lo, ok := k.Pair(); ok {
 		return int4(hi) + ", " + int4(lo)
@@ -116,7 +116,7 @@ func int4(n int32) string {
 	return strconv.Itoa(int(n))
 }
 
-// anys are the parts of a key.
+// anys returns the parts of a key.
 func anys(args []string) []any {
 	parts := make([]any, len(args))
 	for i, a := range args {
@@ -162,7 +162,7 @@ var ownSchemes = []scheme{
 	},
 }
 
-// named is a key of a function that takes one name.
+// named adapts a function that makes a key from one name.
 func named(of func(string) lockkey.Key) func([]string) (lockkey.Key, error) {
 	return func(a []string) (lockkey.Key, error) {
 		k := of(a[0])
@@ -291,14 +291,14 @@ var otherSchemes = []scheme{
 		needs: "pgcrypto",
 		compute: func(k lockkey.Key, a []string) string {
 			if hashed, _ := compat.Pals("", a[0]).Int64(); ids(k) != strconv.FormatInt(hashed, 10) {
-				return "" // packed or spelled out
+				return "" // packed, or written out
 			}
 			return littleEndianSQL(sha1SQL(a[0]))
 		},
 	},
 }
 
-// serverSchemes are hashes of the server, which another version may compute otherwise.
+// serverSchemes are hashes of the server. Another version of the server may compute them differently.
 var serverSchemes = []scheme{
 	{
 		names: []string{"hashtext"}, args: []string{"TEXT"}, whose: "pg_advisory_lock(hashtext(text))", key: named(compat.HashText),

@@ -15,7 +15,7 @@ var samples = []string{
 	"orders:42", "nightly", "a", "0123456789", "it's", `back\slash`, "é", "日本語", "😀 and 𝔘", "two\nlines", `"quoted"`, "%", "$1", "--", "",
 }
 
-// arguments are sample arguments of a scheme, the least numbers of a type among them.
+// arguments are sample arguments of a scheme, including the least numbers of a type.
 func arguments(s scheme) [][]string {
 	switch s.names[0] {
 	case "int64", "que":
@@ -42,7 +42,7 @@ func arguments(s scheme) [][]string {
 	return all
 }
 
-// The SQL that is shown computes the id on a server, and what takes the lock takes it.
+// The SQL that is shown computes the id on a server, and the statement that takes the lock takes it.
 func TestSchemes_theSQLIsTheKey(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Conn(t, pgtest.Through(pgtest.Database(t)))
@@ -88,8 +88,7 @@ func locked(r *keyReport) string {
 		" AND classid = %d AND objid = %d AND objsubid = %d)", r.ClassID, r.ObjectID, r.Space)
 }
 
-// extend installs an extension that some schemes need, and reports whether the server
-// came with it.
+// extend installs an extension that some schemes need, and reports whether the server has it.
 func extend(t *testing.T, conn *pgx.Conn, extension string) bool {
 	t.Helper()
 	var there bool

@@ -7,8 +7,7 @@ import (
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/server"
 )
 
-// The expressions below compute in PostgreSQL 14 and newer, in a database whose
-// encoding is UTF8, what package compat computes.
+// The expressions below compute the same as package compat, on PostgreSQL 14 and newer, in a database with the encoding UTF8.
 
 // crc32SQL is the CRC-32 of bytes as a bigint from 0 to 4294967295.
 func crc32SQL(bytes string) string {
@@ -31,7 +30,7 @@ func bigEndianSQL(hexadecimal string) string {
 	return "('x' || substr(" + hexadecimal + ", 1, 16))::bit(64)::bigint"
 }
 
-// littleEndianSQL is the bigint of the first 8 of bytes, the lowest first.
+// littleEndianSQL is the bigint of the first 8 bytes, the lowest first.
 func littleEndianSQL(bytes string) string {
 	return "(SELECT ('x' || string_agg(lpad(to_hex(get_byte(b, i)), 2, '0'), '' ORDER BY i DESC))::bit(64)::bigint FROM (SELECT " +
 		bytes + ") AS s(b), generate_series(0, 7) AS i)"

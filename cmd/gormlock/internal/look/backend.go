@@ -19,11 +19,11 @@ type backend struct {
 	inspect.Session
 	database string
 	kind     string // backend_type: "client backend", "autovacuum worker", ...
-	own      bool   // the one that answers this
+	own      bool   // the process that answers this query
 	now      time.Time
 }
 
-// backendAt is the process with this pid, whatever database it works in.
+// backendAt is the process with this pid, in any database.
 func backendAt(ctx context.Context, db *sql.DB, pid int) (*backend, error) {
 	const query = `SELECT coalesce(application_name, ''), coalesce(usename, ''), coalesce(datname, ''), coalesce(backend_type, ''),
 		coalesce(CASE WHEN client_addr IS NOT NULL THEN host(client_addr) || ':' || client_port WHEN client_port = -1 THEN 'local' END, ''),
@@ -43,7 +43,7 @@ func backendAt(ctx context.Context, db *sql.DB, pid int) (*backend, error) {
 	}
 	b.Started, b.Began, b.StateSince, b.InTransaction = started.Time, began.Time, since.Time, began.Valid
 	b.Query = server.Masked(b.Query)
-	b.Hidden = b.kind == "" // which every process has, and a role without rights sees of its own only
+	b.Hidden = b.kind == "" // every process has a kind, but a role without privileges only sees its own
 	return b, nil
 }
 
@@ -56,7 +56,7 @@ func pidOf(text string) (int, error) {
 	return int(pid), nil
 }
 
-// describe is who it is and what it is at, in words.
+// describe says in words who it is and what it does.
 func describe(s *inspect.Session, now time.Time) string {
 	who := process(s)
 	if s.Application != "" {
@@ -71,7 +71,7 @@ func describe(s *inspect.Session, now time.Time) string {
 	return who + " " + state(s, now)
 }
 
-// state is what a session is at, as the end of a sentence about it.
+// state says what a session does, as the end of a sentence.
 func state(s *inspect.Session, now time.Time) string {
 	since := ""
 	if !s.StateSince.IsZero() {

@@ -88,8 +88,8 @@ func (c *End) Run(ctx context.Context, p *cli.Program, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = db.Close() }() // it has only been asked
-	db.SetMaxOpenConns(1)             // its own process stays the same
+	defer func() { _ = db.Close() }() // nothing was written
+	db.SetMaxOpenConns(1)             // so its own process stays the same
 	b, err := backendAt(ctx, db, pid)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (c *End) Run(ctx context.Context, p *cli.Program, args []string) error {
 	return c.signal(ctx, p, db, b)
 }
 
-// refuse answers what would be wrong to try.
+// refuse returns an error for processes that must not be ended.
 func (c *End) refuse(b *backend) error {
 	switch {
 	case b.own:
@@ -120,7 +120,7 @@ func (c *End) refuse(b *backend) error {
 	return nil
 }
 
-// nothingToCancel answers where there is no statement, or none that is seen.
+// nothingToCancel returns an error if there is no statement, or none can be seen.
 func (c *End) nothingToCancel(b *backend) error {
 	switch {
 	case c.verb != cancelling || b.Hidden || halt.Runs(b.State):
@@ -132,7 +132,7 @@ func (c *End) nothingToCancel(b *backend) error {
 	return fmt.Errorf("%w: %d runs no statement: gormlock terminate %d ends its transaction or session, and frees its locks", cli.ErrNotDone, b.PID, b.PID)
 }
 
-// show says what the process is doing, what it holds and who waits for it.
+// show prints what the process does, what it holds and who waits for it.
 func (c *End) show(ctx context.Context, p *cli.Program, db *sql.DB, b *backend) error {
 	v, err := server.Snapshot(ctx, db, inspect.Limit(server.Matters))
 	if err != nil {
@@ -184,7 +184,7 @@ func (c *End) confirm(ctx context.Context, p *cli.Program) error {
 		return err
 	}
 	answer := make(chan string, 1)
-	go func() { // ends with the program: a read of a terminal cannot be interrupted
+	go func() { // ends with the program: a read from a terminal cannot be interrupted
 		line, err := bufio.NewReader(p.In).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			line = ""
@@ -197,7 +197,7 @@ func (c *End) confirm(ctx context.Context, p *cli.Program) error {
 		return fmt.Errorf("%w: interrupted", cli.ErrNotDone)
 	case line := <-answer:
 		if !terminal.Is(p.In) {
-			p.Printf("\n") // which a terminal shows by itself
+			p.Printf("\n") // a terminal shows this by itself
 		}
 		switch strings.ToLower(strings.TrimSpace(line)) {
 		case "y", "yes":
@@ -207,8 +207,7 @@ func (c *End) confirm(ctx context.Context, p *cli.Program) error {
 	}
 }
 
-// signal ends what b was when it was shown: a process that got its number since then, or
-// a statement that came after it, is let alone.
+// signal ends exactly what was shown. It spares a process that got the same number since then, or a later statement.
 func (c *End) signal(ctx context.Context, p *cli.Program, db *sql.DB, b *backend) error {
 	seen, end := halt.Seen{PID: b.PID, Started: b.Started}, halt.Session
 	if c.verb == cancelling {
@@ -228,7 +227,7 @@ func (c *End) signal(ctx context.Context, p *cli.Program, db *sql.DB, b *backend
 	return c.await(ctx, p, db, seen)
 }
 
-// await waits until what was to end has ended.
+// await waits until the statement or session has ended.
 func (c *End) await(ctx context.Context, p *cli.Program, db *sql.DB, seen halt.Seen) error {
 	late := time.After(c.wait)
 	tick := time.NewTicker(20 * time.Millisecond)

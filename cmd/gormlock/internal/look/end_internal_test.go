@@ -8,7 +8,7 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// No command ends the process that answers it, whose number nobody can know before.
+// No command ends the process that answers it. Nobody can know its number beforehand.
 func TestEnd_refusesItsOwnProcess(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t, pgtest.MaxConns(1))
@@ -27,8 +27,7 @@ func TestEnd_refusesItsOwnProcess(t *testing.T) {
 	}
 }
 
-// A process that got the number of one that was shown is let alone, and so is a
-// statement that came after the one that was shown.
+// A process that got the number of the shown one is spared, and so is a later statement.
 func TestEnd_letsASuccessorAlone(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t)

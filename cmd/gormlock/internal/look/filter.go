@@ -51,7 +51,7 @@ func (f *filter) all() bool {
 	return !f.waiting && f.key == "" && f.pid == 0 && f.application == "" && f.user == "" && f.kind == ""
 }
 
-// options of the snapshot. Where something is filtered here, the snapshot must not cut.
+// options are the options of the snapshot. If this filter leaves something out, the snapshot must not.
 func (f *filter) options() []inspect.Option {
 	limit := f.limit
 	switch {
@@ -67,13 +67,13 @@ func (f *filter) options() []inspect.Option {
 	return opts
 }
 
-// apply leaves in v what is to be shown.
+// apply removes from v what must not be shown.
 func (f *filter) apply(v *inspect.View) {
 	if f.all() {
 		return
 	}
 	if n := len(v.Locks); n == 0 || v.Locks[n-1].Granted && v.Locks[n-1].Waiters == 0 {
-		v.Totals.Cut = 0 // what the snapshot left out comes after this, and was not asked for
+		v.Totals.Cut = 0 // the snapshot cuts at the end, so that part was not asked for
 	}
 	v.Locks = slices.DeleteFunc(v.Locks, func(l inspect.Lock) bool { return !f.shows(&l) })
 	if f.limit > 0 && len(v.Locks) > f.limit {
@@ -100,8 +100,7 @@ func (f *filter) shows(l *inspect.Lock) bool {
 	return true
 }
 
-// showsRow reports whether a lease or a schedule, which are no locks of any session, is to be shown. A slot is one of its
-// key.
+// showsRow reports whether to show a lease or a schedule, which is not a lock of a session. A slot belongs to its key.
 func (f *filter) showsRow(space int16, id int64, key, owner string) bool {
 	switch {
 	case f.waiting, f.pid != 0, f.user != "", f.kind != "",
@@ -116,14 +115,14 @@ func (f *filter) isKey(l *inspect.Lock) bool {
 	return l.Kind == inspect.Advisory && f.isID(l.Space, l.ID) || f.isName(l.Key) || l.Name != "" && f.isName(l.Name)
 }
 
-// isName reports whether --key is a name, in full or as it is shown.
+// isName reports whether --key is this name, in full or as it is shown.
 func (f *filter) isName(name string) bool {
 	return like(f.key, name) || like(f.key, terminal.OneLine(name))
 }
 
-// isID reports whether --key is an id, or the name that has it.
+// isID reports whether --key is this id, or a name with this id.
 func (f *filter) isID(space int16, id int64) bool {
-	keys, _ := keysOf(f.key) // check has said what is wrong with it
+	keys, _ := keysOf(f.key) // check has reported errors already
 	shown := lockkey.Int64(id)
 	if space == 2 {
 		shown = lockkey.Pair(int32(id>>32), int32(id))
@@ -131,7 +130,7 @@ func (f *filter) isID(space int16, id int64) bool {
 	return slices.ContainsFunc(keys, func(k lockkey.Key) bool { return lockkey.Compare(k, shown) == 0 })
 }
 
-// like reports whether text matches pattern, in which * stands for anything.
+// like reports whether text matches pattern, in which * matches anything.
 func like(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {

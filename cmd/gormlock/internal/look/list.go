@@ -1,5 +1,4 @@
-// Package look is the commands that look at who holds what and who waits for whom, and that end a wait: ls, watch, why,
-// cancel and terminate.
+// Package look has the commands that show who holds what and who waits for whom, and that end a wait: ls, watch, why, cancel and terminate.
 package look
 
 import (
@@ -79,12 +78,12 @@ func (c *List) list(ctx context.Context, p *cli.Program, db *sql.DB) error {
 	return err
 }
 
-// report is the tables and what is to be said below them.
+// report is the tables and the lines below them.
 func (f *filter) report(v *inspect.View, p *cli.Program) []string {
 	return append(tables(v, p), f.summary(v, p)...)
 }
 
-// tables are the lines of the tables of a view, with an empty one below each.
+// tables are the lines of the tables of a view, with an empty line after each table.
 func tables(v *inspect.View, p *cli.Program) []string {
 	var lines []string
 	if len(v.Locks) > 0 {
@@ -99,7 +98,7 @@ func tables(v *inspect.View, p *cli.Program) []string {
 	return lines
 }
 
-// summary is how many locks there are, what is not shown, and what is probably wrong.
+// summary says how many locks there are, what is not shown, and what is probably wrong.
 func (f *filter) summary(v *inspect.View, p *cli.Program) []string {
 	t := v.Totals
 	first := fmt.Sprintf("%s in database %s, %s", terminal.Count(t.Held, "advisory lock")+" held", terminal.OneLine(v.Server.Database), waits(t.Waiting, ""))
@@ -128,7 +127,7 @@ func (f *filter) summary(v *inspect.View, p *cli.Program) []string {
 	return lines
 }
 
-// hints are what is probably wrong with the waits that are shown, the first few of many.
+// hints say what is probably wrong with the waits that are shown, at most for the first few.
 func hints(v *inspect.View) []string {
 	const shown = 3
 	var lines []string
@@ -148,7 +147,7 @@ func hints(v *inspect.View) []string {
 	return lines
 }
 
-// waits is how many requests wait, which are more than others.
+// waits says how many requests wait. more is an addition.
 func waits(n int, more string) string {
 	if n == 1 {
 		return "1 " + more + "request waits"

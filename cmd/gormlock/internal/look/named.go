@@ -9,10 +9,10 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// shownID is a key without a name as it is shown, and the end of a name that was too long to be shown.
+// shownID matches a key without a name as it is shown, or the end of a name that was too long.
 var shownID = regexp.MustCompile(`^(?:.*…)?(?:int64\((-?\d+)\)|pair\((-?\d+),(-?\d+)\))$`)
 
-// keysOf are the keys that a text can mean, as it is shown or as somebody writes it. A number is both an id and a name.
+// keysOf are the keys that a text can mean, as shown or as people write it. A number can be an id or a name.
 func keysOf(text string) ([]lockkey.Key, error) {
 	if text == "" {
 		return nil, nil
@@ -31,18 +31,18 @@ func keysOf(text string) ([]lockkey.Key, error) {
 	parts, err := partsOf(text)
 	if err != nil {
 		if strings.Contains(text, "*") {
-			return nil, nil // a pattern only
+			return nil, nil // it is only a pattern
 		}
 		return nil, err
 	}
 	keys := []lockkey.Key{lockkey.Of(parts...)}
 	if id, err := strconv.ParseInt(text, 10, 64); err == nil {
-		keys = append(keys, lockkey.Int64(id), lockkey.Pair(int32(id>>32), int32(id))) // --json has both as one number
+		keys = append(keys, lockkey.Int64(id), lockkey.Pair(int32(id>>32), int32(id))) // --json shows both as one number
 	}
 	return keys, nil
 }
 
-// partsOf are the parts of a name: up to a slash, or in quotes, as [lockkey.Key.Name] writes what could be misread.
+// partsOf are the parts of a name: they end at a slash, or are in quotes, as [lockkey.Key.Name] writes ambiguous parts.
 func partsOf(name string) (parts []any, err error) {
 	for rest, more := name, true; more; {
 		var part string

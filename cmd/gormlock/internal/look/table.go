@@ -39,7 +39,7 @@ func Locks(v *inspect.View, p *cli.Program) []string {
 	return fitted(t, p)
 }
 
-// fitted are the lines of a table, and a word on the columns and values for which there was no room.
+// fitted are the lines of a table, with a note about columns and values that did not fit.
 func fitted(t *terminal.Table, p *cli.Program) []string {
 	lines, left, short := t.Lines(p.Style, p.Width())
 	for _, note := range []struct {
@@ -59,7 +59,7 @@ func fitted(t *terminal.Table, p *cli.Program) []string {
 	return lines
 }
 
-// leases are the lines of a table of those in v.
+// leases are the lines of the table of the leases in v.
 func leases(v *inspect.View, p *cli.Program) []string {
 	s := p.Style
 	t := &terminal.Table{Head: []string{"LEASE", "TOKEN", "STATE", "FOR", "OWNER"}}
@@ -78,7 +78,7 @@ func leases(v *inspect.View, p *cli.Program) []string {
 	return fitted(t, p)
 }
 
-// schedules are the lines of a table of those in v.
+// schedules are the lines of the table of the schedules in v.
 func schedules(v *inspect.View, p *cli.Program) []string {
 	s := p.Style
 	t := &terminal.Table{
@@ -106,7 +106,7 @@ func schedules(v *inspect.View, p *cli.Program) []string {
 	return fitted(t, p)
 }
 
-// when is how far t is from now, and nothing for no time.
+// when is how far t is from now, or "" if there is no time.
 func when(t, now time.Time) string {
 	switch {
 	case t.IsZero():
@@ -117,7 +117,7 @@ func when(t, now time.Time) string {
 	return terminal.Span(now.Sub(t)) + " ago"
 }
 
-// number is n, and nothing for 0.
+// number is n, or "" for 0.
 func number(n int64) string {
 	if n == 0 {
 		return ""
@@ -125,13 +125,13 @@ func number(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// age is how long a request has waited, or the most that a lock has been held.
+// age is how long a request has waited, or the longest time that a lock can have been held.
 func age(v *inspect.View, l *inspect.Lock) string {
 	switch {
 	case l.Since.IsZero():
 		return "?"
 	case l.Earliest:
-		return "<" + terminal.Span(v.Taken.Sub(l.Since)+1e9) // begun: it is not yet this old
+		return "<" + terminal.Span(v.Taken.Sub(l.Since)+1e9) // rounded up: it is younger than this
 	}
 	return terminal.Span(v.Taken.Sub(l.Since))
 }
@@ -143,7 +143,7 @@ func process(s *inspect.Session) string {
 	return fmt.Sprint(s.PID)
 }
 
-// pidList is processes for people. Prepared transactions have the PID 0.
+// pidList names processes for people. Prepared transactions have the PID 0.
 func pidList(pids []int) string {
 	var list []string
 	for _, pid := range pids {
@@ -156,7 +156,7 @@ func pidList(pids []int) string {
 	return strings.Join(list, " ")
 }
 
-// fewPIDs are the first of many processes.
+// fewPIDs names the first of many processes.
 func fewPIDs(pids []int) string {
 	const shown = 3
 	if len(pids) <= shown+1 {
@@ -165,7 +165,7 @@ func fewPIDs(pids []int) string {
 	return pidList(pids[:shown]) + fmt.Sprintf(" +%d", len(pids)-shown)
 }
 
-// doing is what a session is at.
+// doing says what a session does.
 func doing(s *inspect.Session) string {
 	query := terminal.Cut(statement(s), 200)
 	switch {
@@ -183,7 +183,7 @@ func doing(s *inspect.Session) string {
 	return s.State + ": " + query
 }
 
-// statement is the statement of a session on one line: in words where it is one of gormlock's own.
+// statement is the statement of a session on one line, in words if gormlock sent it.
 func statement(s *inspect.Session) string {
 	if s.Doing != "" {
 		return terminal.OneLine(s.Doing)

@@ -16,7 +16,7 @@ import (
 	"github.com/gormlock/gormlock/inspect"
 )
 
-// Watch is ls again and again.
+// Watch is ls, repeated.
 type Watch struct {
 	server.Target
 	filter
@@ -25,7 +25,7 @@ type Watch struct {
 
 	screen    bool             // it draws on a terminal
 	suspended <-chan os.Signal // by Ctrl-Z
-	gone      time.Time        // since when the server does not answer
+	gone      time.Time        // when the server stopped answering
 }
 
 // Usage implements [cli.Command].
@@ -64,7 +64,7 @@ func (c *Watch) Run(ctx context.Context, p *cli.Program, _ []string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = db.Close() }() // it has only been asked
+	defer func() { _ = db.Close() }() // nothing was written
 	db.SetMaxOpenConns(1)
 	if c.screen = terminal.Is(p.Stdout); c.screen {
 		var stop func()
@@ -78,7 +78,7 @@ func (c *Watch) Run(ctx context.Context, p *cli.Program, _ []string) error {
 	}
 	err = c.loop(ctx, p, db)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return nil // asked to end
+		return nil // it was told to end
 	}
 	return err
 }
@@ -121,7 +121,7 @@ func (c *Watch) loop(ctx context.Context, p *cli.Program, db *sql.DB) error {
 	}
 }
 
-// suspend gives the terminal back while the shell has it.
+// suspend gives the terminal back while the program is suspended.
 func (c *Watch) suspend(p *cli.Program) error {
 	p.Printf(terminal.LeaveScreen)
 	if err := errors.Join(p.Out.Flush(), terminal.Suspend()); err != nil {
@@ -131,7 +131,7 @@ func (c *Watch) suspend(p *cli.Program) error {
 	return nil
 }
 
-// look bounds the wait for a server that went silent.
+// look limits the wait for a silent server.
 func (c *Watch) look(ctx context.Context, db *sql.DB) (*inspect.View, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(server.DialTimeout, c.interval))
 	defer cancel()
@@ -143,10 +143,10 @@ func (c *Watch) look(ctx context.Context, db *sql.DB) (*inspect.View, error) {
 	return v, nil
 }
 
-// draw fills the screen: the last view there was, and above it what is the matter.
+// draw fills the screen: the last view, with a status line on top.
 func (c *Watch) draw(p *cli.Program, v *inspect.View, err error) {
 	columns, lines := terminal.Size(p.Stdout)
-	frame := append([]string{c.status(p, err)}, c.summary(v, p)...) // on top, where no table pushes it off the screen
+	frame := append([]string{c.status(p, err)}, c.summary(v, p)...) // on top, so that no table pushes it off the screen
 	frame = append(append(frame, ""), tables(v, p)...)
 	if len(frame) > lines-1 {
 		more := len(frame) - lines + 2
@@ -172,7 +172,7 @@ func (c *Watch) status(p *cli.Program, err error) string {
 	return p.Style.Red(fmt.Sprintf("%s %s: trying again, below is what was seen %s ago", now.Format(time.TimeOnly), terminal.OneLine(err.Error()), terminal.Span(now.Sub(c.gone))))
 }
 
-// write adds to a stream: every table, and a failure when it begins and when it ends.
+// write appends to a stream: every table, and each failure when it begins and ends.
 func (c *Watch) write(p *cli.Program, v *inspect.View, err error) {
 	now := time.Now()
 	stamp := now.Format(time.DateTime)

@@ -48,16 +48,16 @@ func (c *Why) Flags(set *flag.FlagSet) {
 type link struct {
 	*inspect.Session
 	Wait   *inspect.Lock `json:"wait,omitempty"` // what it waits for
-	Root   bool          `json:"root"`           // others wait for it, it waits for nobody
+	Root   bool          `json:"root"`           // others wait for it, and it waits for nobody
 	Circle bool          `json:"circle"`         // it waits for itself through others
-	Cure   []string      `json:"cure,omitempty"` // of a root, and of one of a circle
+	Cure   []string      `json:"cure,omitempty"` // for a root, and for one of each circle
 }
 
 // chain is what why has found.
 type chain struct {
 	Waiting bool   `json:"waiting"`
 	Links   []link `json:"chain"`
-	Behind  []int  `json:"behind"` // who waits for the first link, itself or through others
+	Behind  []int  `json:"behind"` // who waits for the first link, directly or through others
 
 	view *inspect.View
 }
@@ -92,7 +92,7 @@ func (c *Why) follow(ctx context.Context, p *cli.Program, db *sql.DB, pid int) e
 	return err
 }
 
-// follow goes from b to all it waits for, the nearest first.
+// follow goes from b to everything it waits for, the nearest first.
 func follow(v *inspect.View, b *backend) *chain {
 	c := &chain{view: v, Behind: []int{}}
 	waiting := map[int]*inspect.Lock{}
@@ -127,8 +127,7 @@ func follow(v *inspect.View, b *backend) *chain {
 	return c
 }
 
-// blockers are those that s waits for. Prepared transactions all have the PID 0, and are
-// told apart by what they hold.
+// blockers are the sessions that s waits for. Prepared transactions all have the PID 0, so they are told apart by the locks that they hold.
 func blockers(v *inspect.View, s *inspect.Session, wanted *inspect.Lock) []*inspect.Session {
 	var found []*inspect.Session
 	for _, pid := range s.Blockers {
@@ -158,7 +157,7 @@ func circles(v *inspect.View) map[int]bool {
 	return in
 }
 
-// behind are those that wait for pid, itself or through others, without pid.
+// behind are the processes that wait for pid, directly or through others.
 func behind(v *inspect.View, pid int) []int {
 	found := []int{}
 	for queue := []int{pid}; len(queue) > 0; queue = queue[1:] {
@@ -173,7 +172,7 @@ func behind(v *inspect.View, pid int) []int {
 	return found
 }
 
-// own is what can be done about a transaction that its own program waits for, nothing where none does.
+// own says what to do about a transaction for which its own program waits, or nothing.
 func own(v *inspect.View, s *inspect.Session) []string {
 	if !strings.HasPrefix(s.State, "idle in transaction") || !slices.ContainsFunc(v.Locks, func(l inspect.Lock) bool {
 		return l.HintPID != 0 && l.HintPID == s.PID
@@ -187,7 +186,7 @@ func own(v *inspect.View, s *inspect.Session) []string {
 	return []string{which + ", use tx in place of db inside of the transaction: until a timeout it waits for itself"}
 }
 
-// cure is what can be done about a process that others wait for.
+// cure says what to do about a process for which others wait.
 func cure(s *inspect.Session, circle bool) []string {
 	end := fmt.Sprintf("gormlock terminate %d", s.PID)
 	switch {
@@ -279,7 +278,7 @@ func (c *chain) printLink(p *cli.Program, l link, first bool) {
 	}
 }
 
-// waitsFor is what a link waits for, and who has it.
+// waitsFor says what a link waits for, and who has it.
 func (c *chain) waitsFor(l link, now time.Time) string {
 	if l.Wait == nil {
 		return "waits for " + pidList(l.Blockers)
@@ -314,7 +313,7 @@ func (c *chain) holds(pid int, wanted *inspect.Lock) bool {
 	})
 }
 
-// thing is what a request waits for.
+// thing names what a request waits for.
 func thing(l *inspect.Lock) string {
 	if l.Kind == inspect.Advisory {
 		return fmt.Sprintf("the lock %s (%s)", terminal.OneLine(l.Key), l.Mode)

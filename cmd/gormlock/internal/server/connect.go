@@ -1,5 +1,5 @@
-// Package server finds the server that a command works on, and says in one line what went wrong with it. Nothing of a
-// connection string, and no password in a statement, gets out of it.
+// Package server finds the server that a command works on, and describes connection errors in one line. It reveals no part of a connection string,
+// and no password in a statement.
 package server
 
 import (
@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// DialTimeout bounds a connection attempt where the connection string does not.
+	// DialTimeout limits a connection attempt if the connection string does not.
 	DialTimeout = 10 * time.Second
-	// AskTimeout bounds a question to the server.
+	// AskTimeout limits a question to the server.
 	AskTimeout = time.Minute
-	// Matters is more locks than ever wait or are waited for. They come first in a snapshot.
+	// Matters is more than the number of locks that ever wait or are waited for. These come first in a snapshot.
 	Matters = 20_000
 )
 
@@ -51,7 +51,7 @@ func (t *Target) Given() bool {
 	return t.DSN != ""
 }
 
-// source is the connection string and who gave it.
+// source is the connection string, and where it came from.
 func (t *Target) source() (dsn, from string) {
 	if t.DSN != "" {
 		return t.DSN, "--dsn"
@@ -68,7 +68,7 @@ func (t *Target) ExecModeGiven() bool {
 	return strings.Contains(dsn, "default_query_exec_mode")
 }
 
-// Config is how to connect. Its error holds nothing of the connection string.
+// Config says how to connect. Its error contains no part of the connection string.
 func (t *Target) Config(command string) (*pgx.ConnConfig, error) {
 	dsn, from := t.source()
 	if problem := ambiguous(dsn); problem != "" {
@@ -79,7 +79,7 @@ func (t *Target) Config(command string) (*pgx.ConnConfig, error) {
 		return nil, fmt.Errorf("%s: %s", from, parseProblem(dsn, err))
 	}
 	for name := range c.RuntimeParams {
-		if !otherdb.IsKeyword(name) { // pgx would send it, with what may be a password, to the server that the environment names
+		if !otherdb.IsKeyword(name) { // pgx would send it, perhaps with a password, to the server that the environment names
 			return nil, fmt.Errorf("%s: %s", from, noConnString)
 		}
 	}
@@ -88,12 +88,12 @@ func (t *Target) Config(command string) (*pgx.ConnConfig, error) {
 		c.ConnectTimeout = DialTimeout
 	}
 	if !t.ExecModeGiven() {
-		c.DefaultQueryExecMode = pgx.QueryExecModeExec // prepares nothing: a pooler may give each statement another server
+		c.DefaultQueryExecMode = pgx.QueryExecModeExec // prepares nothing, because a pooler may use another server connection for each statement
 	}
 	return c, nil
 }
 
-// Open is a pool to the server, of which one connection works.
+// Open returns a pool to the server, with one working connection.
 func (t *Target) Open(ctx context.Context, command string) (*sql.DB, error) {
 	c, err := t.Config(command)
 	if err != nil {
@@ -115,11 +115,11 @@ func (t *Target) Ask(ctx context.Context, command string, ask func(ctx context.C
 	if err != nil {
 		return err
 	}
-	defer func() { _ = db.Close() }() // it has only been asked
+	defer func() { _ = db.Close() }() // nothing was written
 	return ask(ctx, db)
 }
 
-// Snapshot is what the server says about its locks, without the passwords in statements.
+// Snapshot returns what the server says about its locks, without the passwords in statements.
 func Snapshot(ctx context.Context, db *sql.DB, opts ...inspect.Option) (*inspect.View, error) {
 	v, err := inspect.Snapshot(ctx, db, append(opts, inspect.Timeout(AskTimeout))...)
 	if err != nil {
@@ -131,7 +131,7 @@ func Snapshot(ctx context.Context, db *sql.DB, opts ...inspect.Option) (*inspect
 	return v, nil
 }
 
-// Connect is one connection to the server.
+// Connect makes one connection to the server.
 func (t *Target) Connect(ctx context.Context, c *pgx.ConnConfig) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {
@@ -140,7 +140,7 @@ func (t *Target) Connect(ctx context.Context, c *pgx.ConnConfig) (*pgx.Conn, err
 	return conn, nil
 }
 
-// unreachable says which server did not answer, and how.
+// unreachable says which server did not answer, and why.
 func (t *Target) unreachable(ctx context.Context, c *pgx.ConnConfig, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -177,8 +177,7 @@ func Address(c *pgconn.Config) string {
 	return strings.Join(all, ", ")
 }
 
-// dialProblem is the last thing that went wrong, which is the one that counts: with
-// several servers, or with encryption tried first, the others came before it.
+// dialProblem is the last error, which is the one that matters: with several servers, or after a try with encryption, there are earlier ones.
 func dialProblem(err error) string {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
@@ -204,8 +203,7 @@ func dialProblem(err error) string {
 	}
 }
 
-// Refusal is what the server said, with the cure where it is a matter of this
-// program.
+// Refusal is the text of a server's error, with the cure if this program knows one.
 func Refusal(e *pgconn.PgError) string {
 	text := fmt.Sprintf("%s (%s)", e.Message, e.Code)
 	switch {
@@ -217,7 +215,7 @@ func Refusal(e *pgconn.PgError) string {
 	return text
 }
 
-// Problem is an error of a statement in one line.
+// Problem is the error of a statement in one line.
 func Problem(err error) string {
 	var refused *pgconn.PgError
 	var lost *pgconn.ConnectError
@@ -230,7 +228,7 @@ func Problem(err error) string {
 	return terminal.TrimPrefix(err.Error())
 }
 
-// ErrorOf is an error of the database in one line, without losing its kind.
+// ErrorOf is an error of the database in one line, and keeps its kind.
 func ErrorOf(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err

@@ -36,7 +36,7 @@ func TestStatement_showsNoPassword(t *testing.T) {
 	}
 }
 
-// No piece of a password comes out, however broken the string that holds it is.
+// No part of a password is printed, however broken its string is.
 func TestDSN_whatIsWrongQuotesNothing(t *testing.T) {
 	t.Parallel()
 	for _, dsn := range []string{

@@ -9,13 +9,13 @@ import (
 	"github.com/gormlock/gormlock/internal/otherdb"
 )
 
-// scheme of a URL, as far as it is one.
+// schemeOf matches the scheme of a URL, even of an invalid one.
 var schemeOf = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.:-]*://`)
 
 const noConnString = "this is no connection string: postgres://user@host/database, or host=… user=… dbname=…"
 
-// ambiguous says why a connection string is refused before anybody reads it: what part
-// of it is the password would be a guess, and a wrong guess ends in an error message.
+// ambiguous says why a connection string is refused before it is parsed: it is not certain which part is the password, and a wrong guess would
+// print it in an error.
 func ambiguous(dsn string) string {
 	if other := otherdb.Named(dsn); other != nil {
 		return "this leads to " + other.String() + ", and gormlock looks into PostgreSQL: give it the connection string of a PostgreSQL server"
@@ -47,11 +47,10 @@ func ambiguous(dsn string) string {
 	return ""
 }
 
-// ports is what a list of hosts looks like, with ports where it has colons.
+// ports matches a list of hosts, with ports after colons.
 var ports = regexp.MustCompile(`^(\[[^\]]*\]|[^:,]*)(:\d*)?(,(\[[^\]]*\]|[^:,]*)(:\d*)?)*$`)
 
-// parseProblem is what is wrong with a connection string, without quoting it. pgx masks
-// passwords where it recognises them, and names this a best effort.
+// parseProblem says what is wrong with a connection string, without quoting it. pgx masks passwords that it recognises, but only as a best effort.
 func parseProblem(dsn string, err error) string {
 	text := err.Error()
 	if schemeOf.MatchString(dsn) && strings.Contains(text, ": failed to parse as URL") {
@@ -79,12 +78,12 @@ func parseProblem(dsn string, err error) string {
 	return "it cannot be read"
 }
 
-// tail is what stands in pgx's message behind the connection string.
+// tail is the part of pgx's message after the connection string.
 func tail(text string) string {
 	return text[strings.LastIndex(text, "`")+1:]
 }
 
-// fileOf adds what the system said about a file that the connection string names.
+// fileOf adds the system's error about a file that the connection string names.
 func fileOf(err error) string {
 	var file *fs.PathError
 	if errors.As(err, &file) {

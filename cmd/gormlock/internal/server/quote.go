@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// QuoteText is a text literal, right under every setting of the server. What cannot be printed is an escape in it.
+// QuoteText is a text literal that is right under every setting of the server. Characters that cannot be printed are escaped.
 func QuoteText(text string) string {
 	var b strings.Builder
 	prefix := ""
@@ -37,7 +37,7 @@ func QuoteText(text string) string {
 	return prefix + "'" + b.String() + "'"
 }
 
-// QuoteBytes is an expression for the bytes of text, readable where it is text.
+// QuoteBytes is an expression for the bytes of text, readable if they are text.
 func QuoteBytes(text string) string {
 	if !utf8.ValidString(text) || strings.Contains(text, "\x00") {
 		return fmt.Sprintf("decode('%s', 'hex')", hex.EncodeToString([]byte(text)))

@@ -1,4 +1,4 @@
-// Package terminal is text for people: one line for each thing, colours, tables, and the size of what it is shown on.
+// Package terminal formats text for people: single lines, colours, tables, and the size of the terminal.
 package terminal
 
 import "os"
@@ -11,19 +11,19 @@ func StyleOf(f *os.File) Style {
 	return Style(os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && Is(f))
 }
 
-// Bold is for what a line is about.
+// Bold marks the subject of a line.
 func (s Style) Bold(text string) string { return s.paint("1", text) }
 
-// Dim is for what a line can do without.
+// Dim marks less important text.
 func (s Style) Dim(text string) string { return s.paint("2", text) }
 
-// Red is for what is wrong.
+// Red marks what is wrong.
 func (s Style) Red(text string) string { return s.paint("31", text) }
 
-// Green is for what is well.
+// Green marks what is fine.
 func (s Style) Green(text string) string { return s.paint("32", text) }
 
-// Yellow is for what needs a look.
+// Yellow marks what needs attention.
 func (s Style) Yellow(text string) string { return s.paint("33", text) }
 
 func (s Style) paint(code, text string) string {

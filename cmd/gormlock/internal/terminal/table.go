@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Table is text in columns. Every cell is one line as long as there is room for it.
+// Table is text in columns. Every cell is one line if there is room for it.
 type Table struct {
 	Head []string
-	// Spare are heads of columns that are left out where there is no room for all, the first of them first.
+	// Spare are the heads of columns that can be left out if there is no room for all, in this order.
 	Spare []string
 
 	rows [][]Cell
@@ -21,10 +21,10 @@ type Cell struct {
 	paint func(string) string // nil: as it is
 }
 
-// Plain is a cell with a text, of which nothing can move the cursor of a terminal: see [OneLine].
+// Plain is a cell with a text that cannot move the cursor of a terminal: see [OneLine].
 func Plain(text string) Cell { return Cell{text: OneLine(text)} }
 
-// Painted is a cell in a colour, which takes no room. A nil paint leaves it as [Plain] has it.
+// Painted is a cell in a colour, which takes no room. If paint is nil, it is [Plain].
 func Painted(text string, paint func(string) string) Cell { return Cell{OneLine(text), paint} }
 
 // Add adds a row.
@@ -32,21 +32,20 @@ func (t *Table) Add(cells ...Cell) { t.rows = append(t.rows, cells) }
 
 const (
 	gap     = 2  // between columns
-	beside  = 40 // what the last column needs to stand beside the others
-	indent  = 4  // of the last column where it stands below the others
-	deepest = 3  // lines that a cell may take
-	narrow  = 12 // what a column keeps in any case
+	beside  = 40 // the width that the last column needs to be beside the others
+	indent  = 4  // of the last column if it is below the others
+	deepest = 3  // the most lines of a cell
+	narrow  = 12 // the least width of a column
 	long    = 30 // ids and most names are shorter
-	longest = 60 // what a column asks for where most of its cells are long, and there is no room for all
+	longest = 60 // the width that a column gets if most of its cells are long, and there is no room for all
 )
 
-// Lines are the rows below their heads, as wide as what stands in them, and the heads of the columns that were left out.
-// A column without text is no column.
+// Lines returns the rows below their heads, as wide as their content, and the heads of the columns that were left out. A column without text is
+// left out silently.
 //
-// With a width no line is longer. The last column, which may be of any length, then goes on in more lines, and where
-// little is left beside the others it stands below them. Other cells go on in more lines too, long ones first. A cell that
-// would take more than three lines is cut: the last column at its end, another one in the middle, and its head is among
-// those of the columns with such cells.
+// With a width no line is longer. Then the last column, which can have any length, continues on more lines. If little room is left beside the
+// others, it is below them. Other cells continue on more lines too, long ones first. A cell that would take more than three lines is cut: in the
+// last column at its end, in other columns in the middle. short are the heads of columns with such cells.
 func (t *Table) Lines(s Style, width int) (lines, left, short []string) {
 	l := t.layout(width)
 	for _, at := range l.left {
@@ -73,11 +72,11 @@ func (t *Table) Lines(s Style, width int) (lines, left, short []string) {
 
 // layout is how wide the columns of a table are.
 type layout struct {
-	widths []int  // 0: it is not shown
-	last   int    // the column that may be of any length
-	below  bool   // it stands below the others
+	widths []int  // 0: not shown
+	last   int    // the column that can have any length
+	below  bool   // the last column is below the others
 	left   []int  // the columns that were left out
-	short  []bool // the columns with cells that are cut in the middle, known when all rows are laid out
+	short  []bool // the columns with cells that are cut in the middle, complete after all rows are laid out
 }
 
 func (t *Table) layout(width int) layout {
@@ -125,8 +124,7 @@ func (t *Table) layout(width int) layout {
 	return l
 }
 
-// usual is what column i asks for where there is no room for all. A long cell asks for nothing of its own, unless most are
-// long.
+// usual is the width that column i gets if there is no room for all. Long cells are ignored, unless most cells are long.
 func (t *Table) usual(i int) int {
 	usual, widest := t.floor(i), 0
 	longs, cells := 0, 0
@@ -148,7 +146,7 @@ func (t *Table) usual(i int) int {
 	return usual
 }
 
-// floor is what column i needs so that no word in it is broken but one that is long.
+// floor is the width at which column i breaks only long words.
 func (t *Table) floor(i int) int {
 	w := utf8.RuneCountInString(t.Head[i])
 	for _, row := range t.rows {
@@ -165,7 +163,7 @@ func (t *Table) floor(i int) int {
 	return w
 }
 
-// shrink takes from the columns before the last, down to their floors, those first that are furthest above.
+// shrink takes width from the columns before the last, down to their floors, first from those furthest above their floor.
 func (l layout) shrink(width int, floor func(int) int) {
 	for over := l.others() - gap - width; over > 0; over = l.others() - gap - width {
 		from, most := 0, 0
@@ -181,7 +179,7 @@ func (l layout) shrink(width int, floor func(int) int) {
 	}
 }
 
-// grow gives what is left to the columns that could use it, those first that need least.
+// grow gives the remaining width to columns that could use it, first to those that need least.
 func (l layout) grow(whole []int, left int) {
 	for left > 0 {
 		to, least := 0, 0
@@ -198,7 +196,7 @@ func (l layout) grow(whole []int, left int) {
 	}
 }
 
-// others is what the columns before the last take, with the gap behind each.
+// others is the width of the columns before the last, with the gaps after them.
 func (l layout) others() int {
 	sum := 0
 	for _, w := range l.widths[:l.last] {
@@ -247,7 +245,7 @@ func (l layout) row(row []Cell) []string {
 	return lines
 }
 
-// line is the nth line of a row, without blanks at its end.
+// line is the nth line of a row, without trailing blanks.
 func (l layout) line(row []Cell, pieces [][]string, n int) string {
 	var b strings.Builder
 	blanks := 0
@@ -276,8 +274,8 @@ func (c Cell) painted(text string) string {
 	return c.paint(text)
 }
 
-// Wrap is text in lines of so many characters, broken between words where one ends in the second half of a line, else
-// behind a mark that parts of names have between them. A width of 0 leaves it in one.
+// Wrap breaks text into lines of at most width characters: between words if a word ends in the second half of the line, otherwise after a separator
+// of names. A width of 0 means one line.
 func Wrap(text string, width int) []string {
 	if width <= 0 {
 		return []string{text}
@@ -293,7 +291,7 @@ func Wrap(text string, width int) []string {
 	}
 }
 
-// ending is where the first line of a text ends, and where the next one begins.
+// ending says where the first line of a text ends, and where the next one begins.
 func ending(text []rune, width int) (end, next int) {
 	for at := width; at >= width/2; at-- {
 		if text[at] == ' ' {

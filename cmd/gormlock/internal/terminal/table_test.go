@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// locks is a table as ls has it.
+// locks is a table like that of ls.
 func locks() *Table {
 	t := &Table{Head: []string{"KEY", "TOKEN", "STATE", "PID", "CLIENT", "BLOCKED BY", "DOING"}, Spare: []string{"CLIENT", "TOKEN"}}
 	t.Add(Plain("invoice/42"), Plain(""), Plain("waits"), Plain("32688"), Plain("127.0.0.1:39424"), Plain("32677"), Plain("takes invoice/42, timeout 3s"))
@@ -86,7 +86,7 @@ func TestTable_cutsNothingButALongEnd(t *testing.T) {
 	}
 }
 
-// A colour takes no room, and ends where its cell ends.
+// A colour takes no room, and ends with its cell.
 func TestTable_paintsEachLine(t *testing.T) {
 	t.Parallel()
 	table := &Table{Head: []string{"STATE", "DOING"}}
@@ -103,7 +103,7 @@ func TestTable_paintsEachLine(t *testing.T) {
 	}
 }
 
-// rows of ls as they come: an id, a row, a key of 450 bytes, long names of programs.
+// longOnes are rows of ls: an id, a row, a key of 450 bytes, long names of programs.
 func longOnes(key, application string) *Table {
 	t := &Table{
 		Head:  []string{"KEY", "TOKEN", "MODE", "SCOPE", "STATE", "FOR", "PID", "APPLICATION", "USER", "CLIENT", "BLOCKED BY", "DOING"},
@@ -123,8 +123,8 @@ func longOnes(key, application string) *Table {
 	return t
 }
 
-// A single long value takes nothing from the others, however wide the terminal: no id and no name is broken, and no column
-// is left out that there is room for without it.
+// A single long value takes no width from the others, however wide the terminal is. No id and no name is broken, and no column is left out that
+// would fit without it.
 func TestTable_aLongValueIsItsOwnMatter(t *testing.T) {
 	t.Parallel()
 	key := "tenant/" + strings.Repeat("k", 440) + "/42"

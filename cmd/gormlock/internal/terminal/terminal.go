@@ -5,8 +5,7 @@ import (
 	"strconv"
 )
 
-// Size is how many columns and lines the terminal has. COLUMNS and LINES count where
-// the system does not say.
+// Size is how many columns and lines the terminal has. If the system does not say, COLUMNS and LINES do.
 func Size(f *os.File) (columns, lines int) {
 	columns, lines = ioctlSize(f)
 	if columns <= 0 {
@@ -25,7 +24,7 @@ func variable(name string, otherwise int) int {
 	return otherwise
 }
 
-// The screen that watch draws on, and what gives the terminal back as it was.
+// Escapes for the screen of watch, and for restoring the terminal.
 const (
 	EnterScreen = "\x1b[?1049h\x1b[?25l" // another screen, no cursor
 	LeaveScreen = "\x1b[?25h\x1b[?1049l"
@@ -34,7 +33,7 @@ const (
 	ClearBelow  = "\x1b[J"
 )
 
-// Clip cuts a line to so many columns. Colours take none.
+// Clip cuts a line to a number of columns. Colours take none.
 func Clip(line string, columns int) string {
 	width, escape := 0, false
 	for at, r := range line {

@@ -26,7 +26,7 @@ func ioctlSize(f *os.File) (columns, lines int) {
 // winsize is the struct of TIOCGWINSZ.
 type winsize struct{ lines, columns, _, _ uint16 }
 
-// window fails where f is no terminal.
+// window fails if f is not a terminal.
 func window(f *os.File) (winsize, error) {
 	var w winsize
 	_, _, code := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&w)))
@@ -36,7 +36,7 @@ func window(f *os.File) (winsize, error) {
 	return w, nil
 }
 
-// Suspensions tells of each Ctrl-Z. After stop they do what they always do.
+// Suspensions sends on c for each Ctrl-Z. After stop, Ctrl-Z does what it usually does.
 func Suspensions() (c <-chan os.Signal, stop func()) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGTSTP)

@@ -4,7 +4,7 @@ package terminal
 
 import "os"
 
-// Is is right about consoles, and takes NUL for one.
+// Is recognizes consoles, but mistakes NUL for one.
 func Is(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
@@ -12,7 +12,7 @@ func Is(f *os.File) bool {
 
 func ioctlSize(*os.File) (columns, lines int) { return 0, 0 }
 
-// Suspensions never tells: there is no Ctrl-Z here.
+// Suspensions never sends: there is no Ctrl-Z here.
 func Suspensions() (c <-chan os.Signal, stop func()) { return nil, func() {} }
 
 // Suspend does nothing: there is no Ctrl-Z here.

@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// OneLine is text without anything that could move a terminal's cursor: white space
-// becomes a space, what cannot be printed its escape.
+// OneLine is text that cannot move a terminal's cursor: white space becomes a space, and characters that cannot be printed become escapes.
 func OneLine(text string) string {
 	var b strings.Builder
 	space := false
@@ -32,7 +31,7 @@ func OneLine(text string) string {
 	return b.String()
 }
 
-// Cut shortens text to so many characters.
+// Cut shortens text to a number of characters.
 func Cut(text string, characters int) string {
 	if utf8.RuneCountInString(text) <= characters {
 		return text
@@ -40,7 +39,7 @@ func Cut(text string, characters int) string {
 	return string([]rune(text)[:max(characters-1, 0)]) + "…"
 }
 
-// Span is a duration as people read it: two units at most.
+// Span is a duration for people, in at most two units.
 func Span(d time.Duration) string {
 	seconds := int64(d / time.Second)
 	switch {
@@ -83,7 +82,7 @@ func Thousands(n int64) string {
 	return sign + digits
 }
 
-// TrimPrefix is an error without the name that the packages of gormlock begin with.
+// TrimPrefix removes the prefix of gormlock's packages from an error text.
 func TrimPrefix(text string) string {
 	return strings.TrimPrefix(text, "gormlock: ")
 }
