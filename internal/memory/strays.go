@@ -287,10 +287,11 @@ func IsStray(row reflect.Value) bool {
 	return known != nil && !known.hasGone()
 }
 
-// Forget forgets a stray, because it was read again, or its transaction was ended after all.
-func Forget(row reflect.Value) { found(row) }
+// Forget forgets a stray, because it was read again.
+func Forget(row reflect.Value) { noteUsed(row, found(row)) }
 
-	model *model.Model // nil: it is not known
+// ForgetStray forgets a stray, because its transaction is undone now.
+func ForgetStray(row reflect.Value) { found(row) }
 
 // ForgetStrays forgets all structs that are still kept.
 func (s *Structs) ForgetStrays() {
