@@ -35,7 +35,7 @@ func NoticeMoved(db *gorm.DB) {
 	if m == nil || !m.Children {
 		return
 	}
-	came, links, saved := moved{}, &links{in: memory.TableOf(stmt, stmt.Schema)}, statement.Saving(stmt)
+	came, links, saved := moved{}, &links{in: memory.TableOf(stmt, stmt.Schema), at: journal.Moment()}, statement.Saving(stmt)
 	var rekeyed error
 	statement.EachStruct(stmt.ReflectValue, func(parent reflect.Value) {
 		for _, relation := range slices.Concat(stmt.Schema.Relationships.HasOne, stmt.Schema.Relationships.HasMany) {
@@ -126,6 +126,7 @@ type links struct {
 	graph   *graph          // nil: the children are not saved, or have neither a version nor a fence
 	places  *memory.Places  // where the structs of the transaction are now
 	in      memory.Table    // the table of the parents
+	at      int64           // the moment
 }
 
 type link struct {
@@ -203,7 +204,7 @@ func (l *links) Undo() {
 	for i := range l.all {
 		one := &l.all[i]
 		name := nameIn(one.key.Schema, one.child)
-		if name == one.name {
+		if name == one.name && !l.places.IsUsedSince(one.child, l.at) {
 			one.putBack(one.child)
 		}
 		now[keyed{one.key, name}] = append(now[keyed{one.key, name}], one.child)
@@ -214,7 +215,7 @@ func (l *links) Undo() {
 			continue
 		}
 		for _, child := range slices.Concat(now[keyed{one.key, one.name}], l.places.Of(one.child.Type(), l.in.Beside(one.key.Schema), one.is)) {
-			if one.version == nil || one.version.Read(child).Equal(one.at) {
+			if (one.version == nil || one.version.Read(child).Equal(one.at)) && !l.places.IsUsedSince(child, l.at) {
 				one.putBack(child)
 			}
 		}

@@ -8,14 +8,6 @@ import (
 	"time"
 )
 
-// BeforeBump is the version before a bump that led to v. If it cannot be known, it is an empty version.
-func (c *Version) BeforeBump(v Value) Value {
-	if !c.IsInteger() {
-		return Value{Null: !c.IsBare()}
-	}
-	return Value{N: v.N - 1}
-}
-
 // Follows reports whether a bump of had gives v.
 func (c *Version) Follows(v, had Value) bool {
 	return c.IsInteger() && !had.Null && !c.IsUnread(had) && c.Next(had, time.Time{}).Equal(v)

@@ -41,10 +41,9 @@ func (w *Write) WriteSet(stmt *gorm.Statement, set clause.Set) {
 	delete(stmt.Clauses, writeClause)
 }
 
-// RememberClaim keeps the versions of claimed rows, so that a rollback restores them. After a rollback the rows are at their earlier versions, and
-// a struct with the later one could overwrite what another writer stores. If the version is a time or xmin, the earlier version is not known: then
-// the struct gets no version, and cannot be saved. The same holds for a row that the transaction wrote before the claim. After an error, rows may
-// be claimed that were not returned. unsure means that the commit may have failed.
+// RememberClaim makes claimed rows count as not read if their transaction is rolled back: the structs have what the claim assigned, and nobody
+// knows what the rows had before. A claim of unversioned columns leaves a version that other structs may have too. After an error, rows may be
+// claimed that were not returned. unsure means that the commit may have failed.
 func (w *Write) RememberClaim(query *gorm.DB, rows reflect.Value, failed error, unsure bool) {
 	w.outcome.lost = failed != nil
 	v, j := &w.version, journal.Of(query.Statement)
@@ -55,7 +54,7 @@ func (w *Write) RememberClaim(query *gorm.DB, rows reflect.Value, failed error, 
 		return
 	}
 	reading.KeepRowsOf(query, rows, 1) // the claim itself writes
-	if !v.is() || !w.built.bumps || rows.Len() == 0 && !w.outcome.lost {
+	if !v.is() || rows.Len() == 0 && !w.outcome.lost {
 		return
 	}
 	w.memory.In = memory.WrittenTable(query.Statement, w.model.Schema)
@@ -64,13 +63,14 @@ func (w *Write) RememberClaim(query *gorm.DB, rows reflect.Value, failed error, 
 	for i := range claimed {
 		row := w.memory.Row(i)
 		claimed[i] = v.Read(row)
-		v.Write(row, v.BeforeBump(claimed[i]))
+		v.Write(row, v.Unread())
 	}
 	w.memory.Keep()
 	for i := range claimed {
 		v.Write(w.memory.Row(i), claimed[i])
 	}
 	w.memory.Leave()
+	w.memory.Guessed = !w.built.bumps
 	j.Keep(w)
 }
 

@@ -28,7 +28,7 @@ func (w *Write) lose() {
 	}
 	for i := range w.memory.Count {
 		row := w.memory.Row(i)
-		if !row.IsValid() || !row.CanAddr() {
+		if !row.IsValid() || !row.CanAddr() || w.memory.IsUsed(i) {
 			continue
 		}
 		was := w.memory.Was(i)
@@ -107,7 +107,7 @@ func (w *Write) forgetEmptied() {
 		return
 	}
 	for i := range w.memory.Count {
-		if row := w.memory.Row(i); row.IsValid() && row.CanAddr() {
+		if row := w.memory.Row(i); row.IsValid() && row.CanAddr() && !w.memory.IsUsed(i) {
 			w.version.Write(row, w.version.Unread())
 		}
 	}

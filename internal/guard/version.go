@@ -226,12 +226,12 @@ func (v *versionGuard) why(j *judge, stmt *gorm.Statement, row *Row, current ref
 	return stale.Err()
 }
 
-// accepts reports whether the row may be written at this version.
+// accepts reports whether the row may be written at this version. A struct with the zero time fits none but NULL.
 func (v *versionGuard) accepts(row *Row, actual column.Value) bool {
 	if v.choice != nil {
 		return v.choice.has(actual)
 	}
-	return row.Expected.Equal(actual) && !v.IsUnread(actual)
+	return row.Expected.Equal(actual) && !v.IsUnread(actual) && (!v.IsTemporal() || actual.Null || !actual.Time().IsZero())
 }
 
 // errMetAnother is the same reason if an upsert finds rows by columns other than the key.

@@ -14,8 +14,9 @@ func Moment() int64 { return moments.Add(1) }
 // holds steps that are never undone: those of statements that wrote none of their structs because they failed, were refused, or found no row. When
 // the step of a failed statement is added, the server may have undone everything already, and memory follows only after that.
 type Ever struct {
-	Places any   // for the package that looks for the structs: where they are
-	Wrote  int64 // the moment of the first text being undone now that may have written something; 0: there is none
+	Places any      // for the package that looks for the structs: where they are
+	Wrote  int64    // the moment of the first text being undone now that may have written something; 0: there is none
+	Used   sync.Map // the structs that the program used after they went astray, and when: for the package that knows the strays
 
 	mu    sync.Mutex
 	steps []Step

@@ -58,6 +58,7 @@ func (e *ended) know() *Places {
 	}
 	p, written := NewPlaces(), []*Structs{}
 	p.Begin(e.wrote)
+	p.all = e.of
 	for _, step := range e.all {
 		switch {
 		case step.of != nil:
@@ -97,8 +98,8 @@ func (e *ended) takeBackIn(row reflect.Value) (known bool) {
 	}
 	p.alone, p.by, p.lost, one.found = one, map[rowOf][]*place{}, map[stateOfRow]bool{}, rowOf{}
 	p.found(row)
-	version := one.model.Column
-	if version != nil && slices.Contains(e.late, row.Type()) && !p.isOld(one) && !p.isPutBack(one) {
+	version, used := one.model.Column, p.used(row)
+	if known = used > 0; version != nil && !known && slices.Contains(e.late, row.Type()) && !p.isOld(one) && !p.isPutBack(one) {
 		version.Write(row, version.Unread())
 	}
 	var back []*Structs
@@ -135,9 +136,10 @@ func (m moment) compare(other moment) int {
 
 // newest is the last statement before a moment that may have left the content of a place.
 func (p *Places) newest(one *place, before moment) (by keeper, is bool) {
+	used := p.used(one.row)
 	for _, all := range [][]keeper{one.keepers, p.undone[rowOf{one.row.Type(), one.key().spelling()}]} {
 		for _, k := range all {
-			if k.of != nil && k.moment().compare(before) < 0 && (!is || k.moment().compare(by.moment()) > 0) {
+			if k.of != nil && k.at() > used && k.moment().compare(before) < 0 && (!is || k.moment().compare(by.moment()) > 0) {
 				by, is = k, true
 			}
 		}
@@ -149,7 +151,7 @@ func (p *Places) newest(one *place, before moment) (by keeper, is bool) {
 func (e *ended) loseRead(one *place, before moment) {
 	for _, in := range one.tables {
 		is := heldIn(one.model, one.row)
-		if at, read := e.places.read[e.places.stateOf(one.row.Type(), in, is).spelling()]; read && at < before.at {
+		if at, read := e.places.read[e.places.stateOf(one.row.Type(), in, is).spelling()]; read && at < before.at && !e.places.IsUsedSince(one.row, at) {
 			e.places.lose(one.row.Type(), in, is)
 		}
 	}

@@ -166,7 +166,7 @@ func (n *Noted) Lose(p *Places) {
 	for i := range n.all {
 		one := &n.all[i]
 		version := one.kind.model.Column
-		if version == nil || !version.Loaded(one.is.version) {
+		if version == nil || !version.Loaded(one.is.version) || n.IsUsed(p, one.row) {
 			continue
 		}
 		now := heldIn(one.kind.model, one.row)

@@ -23,6 +23,7 @@ type Places struct {
 	copied map[rowOf]bool       // GORM has copied structs of these rows to the caller's, and nobody can remove their keys there
 	reread map[stateOfRow]bool  // a query read the row at that version again
 	void   []span               // the earlier rollbacks, the oldest first
+	all    *journal.Ever        // what the transaction did; nil: it cannot go astray
 	takingBack
 }
 
@@ -206,6 +207,9 @@ func (p *Places) SeekLeft(s *Structs) {
 func (p *Places) Find() {
 	for of, keys := range p.sought {
 		for _, one := range p.of[of] {
+			if p.isUsed(one) {
+				continue
+			}
 			key := one.key()
 			if sought := keys[key.spelling()]; sought != nil && sought.has(versionIn(one.model, one.row)) {
 				one.found, one.was = rowOf{of, key.spelling()}, key
@@ -260,7 +264,7 @@ func (p *Places) Forget(of reflect.Type, all bool) {
 			continue
 		}
 		for _, one := range places {
-			if version := one.model.Column; version != nil && !p.isOld(one) && (all || !p.isPutBack(one)) {
+			if version := one.model.Column; version != nil && !p.isUsed(one) && !p.isOld(one) && (all || !p.isPutBack(one)) {
 				version.Write(one.row, version.Unread())
 			}
 		}

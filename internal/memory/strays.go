@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"sync"
@@ -35,6 +36,8 @@ type stray struct {
 	then weak.Pointer[ended] // after that; nil when it is gone
 	use  use
 	as   held // the struct when it was met
+
+	model *model.Model // nil: it is not known
 }
 
 // use says what a transaction did with a struct: a combination of these, or none if only its place is known.
@@ -73,7 +76,7 @@ func (s *Structs) Stray(all *journal.Astray) {
 	e := endedIn(all)
 	e.add(endedStep{of: s})
 	for i := range s.Count {
-		addStray(s.Row(i), stray{in: e, use: wrote})
+		addStray(s.Row(i), stray{in: e, use: wrote, model: s.model})
 	}
 }
 
@@ -104,7 +107,7 @@ func StraySeen(all *journal.Astray, m *model.Model, in Table, row reflect.Value)
 	if row.IsValid() && row.CanAddr() && row.Type() == m.Schema.ModelType {
 		e := endedIn(all)
 		e.add(endedStep{model: m, in: in, row: row})
-		addStray(row, stray{in: e})
+		addStray(row, stray{in: e, model: m})
 	}
 }
 
@@ -121,7 +124,7 @@ func (n *Noted) stray(all *journal.Astray, step endedStep, how use) {
 	e := endedIn(all)
 	e.add(step)
 	for _, one := range n.all {
-		addStray(one.row, stray{in: e, use: how, as: one.is})
+		addStray(one.row, stray{in: e, use: how, as: one.is, model: one.kind.model})
 	}
 }
 
@@ -135,7 +138,7 @@ func (n *Noted) Loosen() {
 // ForgetStrays forgets the structs.
 func (n *Noted) ForgetStrays() {
 	for i := 0; i < len(n.all) && HasStrays(); i++ {
-		Forget(n.all[i].row)
+		ForgetStray(n.all[i].row)
 	}
 }
 
@@ -165,6 +168,7 @@ func addStray(row reflect.Value, one stray) {
 			if in == one.in {
 				one.use |= known.all[i].use
 			}
+			one.model = cmp.Or(one.model, known.all[i].model)
 			known.all[i] = one
 			return
 		}
@@ -174,6 +178,7 @@ func addStray(row reflect.Value, one stray) {
 
 // ForgetStrays forgets the strays of a transaction, because it is undone now.
 func (p *Places) ForgetStrays(all *journal.Ever) {
+	p.all = all
 	if !HasStrays() {
 		return
 	}
@@ -282,13 +287,16 @@ func IsStray(row reflect.Value) bool {
 	return known != nil && !known.hasGone()
 }
 
-// Forget forgets a stray, because it was read again, or its transaction was ended after all.
-func Forget(row reflect.Value) { found(row) }
+// Forget forgets a stray, because it was read again.
+func Forget(row reflect.Value) { noteUsed(row, found(row)) }
+
+// ForgetStray forgets a stray, because its transaction is undone now.
+func ForgetStray(row reflect.Value) { found(row) }
 
 // ForgetStrays forgets all structs that are still kept.
 func (s *Structs) ForgetStrays() {
 	for i := 0; i < s.Count && HasStrays(); i++ {
-		Forget(s.Row(i))
+		ForgetStray(s.Row(i))
 	}
 }
 
@@ -312,6 +320,7 @@ func Recover(m *model.Model, row reflect.Value) {
 
 func recoverRow(m *model.Model, row reflect.Value) {
 	all := found(row)
+	defer noteUsed(row, all)
 	for n := len(all) - 1; n >= 0; n-- {
 		one := &all[n]
 		e := one.in

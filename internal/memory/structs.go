@@ -224,6 +224,7 @@ func (s *Structs) undoRow(i int) {
 	row := s.Row(i)
 	others, unsure := s.elsewhere(i)
 	switch alone := s.Places.alone; {
+	case s.IsUsed(i):
 	case alone != nil && !isAt(row, alone.row):
 	case s.standsFor(row, i) && s.model.Column != nil && s.Places.mixes(s.Type()) && s.Places.place(row).isMoved(): // it may belong to another table
 		s.model.Column.Write(row, s.model.Column.Unread())

@@ -238,7 +238,7 @@ func TestChanged_ofWhatWasNotKept(t *testing.T) {
 func TestRecover_ofAnotherRow(t *testing.T) { //nolint:paralleltest // it has strays
 	m, one := modelOf(t, &item{}), item{ID: 1, Name: "one", Version: 1}
 	s := written(t, m, &one, func(i *item) { i.Version++ })
-	s.Stray(&journal.Astray{Undone: true})
+	s.Stray(&journal.Astray{Of: &journal.Ever{}, Undone: true})
 	one = item{ID: 2, Name: "two", Version: 2}
 	if Recover(m, at(&one)); one != (item{ID: 2, Name: "two", Version: -1}) || HasStrays() {
 		t.Errorf("it is %+v", one)

@@ -46,7 +46,7 @@ func (b *step) Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
 
 // Undo implements journal.Step, as does Lose.
 func (b *step) Undo() {
-	if b.dropped {
+	if b.dropped || b.memory.IsUsed(0) {
 		return
 	}
 	b.memory.Undo()
@@ -60,7 +60,7 @@ func (b *step) Undo() {
 }
 
 func (b *step) Lose() {
-	if !b.dropped && b.version != nil {
+	if !b.dropped && !b.memory.IsUsed(0) && b.version != nil {
 		b.version.Write(b.row, b.version.Unread())
 	}
 }

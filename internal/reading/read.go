@@ -296,6 +296,8 @@ func (r *Read) Lose() {
 	for _, row := range r.rows {
 		own := r.schemaOf(row)
 		switch needed := model.NeedsJournal(r.db, own); {
+		case r.noted.IsUsed(r.places, row):
+			continue
 		case needed && own == r.schema && ofModel:
 			continue
 		case needed:

@@ -54,7 +54,7 @@ func (r *Read) EachRow(visit func(*model.Model, memory.Table, reflect.Value)) {
 // may come from Scan.
 func (r *Read) Seek(places *memory.Places) {
 	for i := 0; i < len(r.rows) && memory.HasStrays(); i++ {
-		memory.Forget(r.rows[i])
+		memory.ForgetStray(r.rows[i])
 	}
 	if r.places = places; r.noted != nil {
 		r.noted.Seek(places)

@@ -155,7 +155,7 @@ func TestV1_ClaimAfterAClaimThatWasRolledBack(t *testing.T) {
 		_ = tx.Transaction(func(tx *gorm.DB) error { second = claimJob(t, tx, "state"); return errUndone })
 		return nil
 	}))
-	stand.Equal(t, "versions", [3]int64{first.Version, read.Version, second.Version}, [3]int64{1, 1, 1})
+	stand.Equal(t, "versions", [3]int64{first.Version, read.Version, second.Version}, [3]int64{stand.Unread, 1, stand.Unread})
 	stand.MustDo(t, db.Save(read))
 }
 
@@ -195,8 +195,7 @@ func TestV1_ClaimsOfRolledBackWrites_rails(t *testing.T) {
 		return errUndone
 	})
 	stand.MustBeUnread(t, db.Save(&again[0]).Error)
-	stand.MustDo(t, db.Save(&first[0]))
-	stand.MustBeUnread(t, db.Save(&again[0]).Error)
+	stand.MustBeUnread(t, db.Save(&first[0]).Error)
 }
 
 type hookedJob struct {

@@ -332,7 +332,7 @@ func TestMovedClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range list {
-		if list[i].Version > 1 {
+		if list[i].Version != stand.Unread {
 			t.Errorf("%+v", list[i])
 		}
 	}
