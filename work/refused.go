@@ -63,9 +63,9 @@ func (e *engine) refuse(ctx context.Context, r *refusals, found map[int64]error,
 	if len(found) == 0 {
 		return
 	}
-	if news := r.add(found, took); len(news) > 0 {
+	if news, othersGoOn := r.add(found, took); len(news) > 0 {
 		others := "it has refused all that were tried"
-		if r.others {
+		if othersGoOn {
 			others = "the others go on"
 		}
 		e.log(ctx, "gormlock: work: the server refuses to %s jobs %d of %s, which are tried again later; %s. The error of job %d: %v",

@@ -315,18 +315,18 @@ func (r *refusals) tried(p part, n int, err error, took time.Duration) (found bo
 	return false
 }
 
-// add leaves found jobs alone, and returns those that the log is to name. took is how long it took to find them.
-func (r *refusals) add(found map[int64]error, took time.Duration) (news []int64) {
+// add leaves found jobs alone. It returns those for the log, and whether others go on. took is how long it took to find them.
+func (r *refusals) add(found map[int64]error, took time.Duration) (news []int64, othersGoOn bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of == nil {
 		r.of = map[int64]refusal{}
 	}
 	now := time.Now()
-	others := 0
+	left := 0
 	for _, one := range r.of {
 		if one.is == aside {
-			others++
+			left++
 		}
 	}
 	longer := min(max(asideEach, asideCost*took/time.Duration(len(found))), asideEachMost)
@@ -336,7 +336,7 @@ func (r *refusals) add(found map[int64]error, took time.Duration) (news []int64)
 		if now.Sub(before.until) < asideMost && !sqlstate.IsOfNoRow(err) {
 			one.out = min(2*before.out, asideMost)
 		}
-		one.until = now.Add(one.out + time.Duration(others+i)*longer)
+		one.until = now.Add(one.out + time.Duration(left+i)*longer)
 		if now.Sub(one.named) > namedAgain {
 			one.named, news = now, append(news, id)
 		}
@@ -346,5 +346,5 @@ func (r *refusals) add(found map[int64]error, took time.Duration) (news []int64)
 		r.together = now.Add(asideFirst)
 	}
 	r.passed = false
-	return news
+	return news, r.others
 }

@@ -117,5 +117,5 @@ func (b *PgBouncer) Start() {
 // Kill ends it at once, as a crash does.
 func (b *PgBouncer) Kill() {
 	_ = b.cmd.Process.Kill()
-	<-b.exited
+	_ = <-b.exited
 }

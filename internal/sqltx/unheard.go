@@ -80,10 +80,10 @@ func (p *Pool) QueryContext(ctx context.Context, query string, args ...any) (*sq
 	case err != nil:
 		return nil, err
 	case !twice:
-		return p.db.QueryContext(ctx, query, args...)
+		return p.db.QueryContext(ctx, query, args...) //nolint:sqlclosecheck // the caller closes them
 	}
-	defer p.giveBack() // rows that are open need no lender
-	return p.lend().QueryContext(ctx, query, args...)
+	defer p.giveBack()                                // rows that are open need no lender
+	return p.lend().QueryContext(ctx, query, args...) //nolint:sqlclosecheck // the caller closes them
 }
 
 // QueryRowContext sends a query for one row outside of a transaction, once.

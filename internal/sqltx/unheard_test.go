@@ -26,7 +26,7 @@ func TestUnheard(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return errors.Join(rows.Err(), rows.Close())
+			return errors.Join(rows.Err(), rows.Close()) //nolint:sqlclosecheck // its error is looked at
 		},
 		"QueryRow": func(ctx context.Context, pool *sqltx.Pool, text string) error {
 			err := pool.QueryRowContext(ctx, text, 1).Scan()
@@ -39,7 +39,7 @@ func TestUnheard(t *testing.T) {
 			prepared, err := pool.PrepareContext(ctx, text)
 			if err == nil {
 				_, err = prepared.ExecContext(ctx, 1)
-				err = errors.Join(err, prepared.Close())
+				err = errors.Join(err, prepared.Close()) //nolint:sqlclosecheck // its error is looked at
 			}
 			return err
 		},
