@@ -20,7 +20,8 @@ func TestRefusals(t *testing.T) {
 			for _, id := range ids {
 				found[id] = errors.New("refused")
 			}
-			return len(r.add(found, 0))
+			news, _ := r.add(found, 0)
+			return len(news)
 		}
 		out := func(want string) {
 			t.Helper()
