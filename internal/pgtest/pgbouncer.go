@@ -117,5 +117,5 @@ func (b *PgBouncer) Start() {
 // Kill ends it at once, as a crash does.
 func (b *PgBouncer) Kill() {
 	_ = b.cmd.Process.Kill()
-	_ = <-b.exited
+	<-b.exited //nolint:errcheck // it was killed
 }
