@@ -28,7 +28,6 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	pgtest.MoreAtOnce(4) // tests here mostly wait, and compute little
 	pgtest.Main(m)
 }
 

@@ -161,10 +161,10 @@ func changesInserts(stmt *gorm.Statement) bool {
 	case !d.IsPostgres():
 		return false
 	}
-	return journal.Ask(stmt, "triggers", table, `WITH RECURSIVE below(id) AS (SELECT to_regclass($1)::oid UNION SELECT one.id FROM below, LATERAL (`+
-		`SELECT inhrelid FROM pg_inherits WHERE inhparent = below.id UNION ALL `+
+	return journal.Ask(stmt, "triggers", table, `WITH RECURSIVE below AS (SELECT to_regclass($1)::oid AS id UNION SELECT one.id FROM below, LATERAL (`+
+		`SELECT inhrelid AS id FROM pg_inherits WHERE inhparent = below.id UNION ALL `+
 		`SELECT refobjid FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass `+
-		`WHERE r.ev_class = below.id) one(id)) `+
+		`WHERE r.ev_class = below.id) AS one) `+
 		`SELECT EXISTS (SELECT FROM pg_trigger, below WHERE tgrelid = below.id AND NOT tgisinternal AND tgenabled <> 'D') `+
 		`OR EXISTS (SELECT FROM pg_constraint, below WHERE contype = 'f' AND conrelid = below.id AND confrelid IN (SELECT id FROM below))`, table)
 }
