@@ -132,10 +132,10 @@ func (j *judge) storedAll(db *gorm.DB, from []reflect.Value) (map[int]bool, erro
 	return nil, err
 }
 
-// wasKept reports whether a row that the upsert has updated is still at its old version.
+// wasKept reports whether a row that the upsert has updated is still at its old version. A row that may be new can have been inserted at that one.
 func (j *judge) wasKept(db *gorm.DB, i int, now column.Value) bool {
 	u, v := j.upsert, &j.version
-	return u.tells && (!u.links || u.rows[i].moves) && !v.hasMoved(&j.rows[i], now) && !v.mayStay(db.Statement, &j.draft)
+	return u.tells && u.mustExist(u.rows[i]) && (!u.links || u.rows[i].moves) && !v.hasMoved(&j.rows[i], now) && !v.mayStay(db.Statement, &j.draft)
 }
 
 // isInserted is true for a row that its transaction has inserted, and neither updated nor locked since: ON CONFLICT locks a row before it updates it.
