@@ -95,3 +95,45 @@ func TestStray_beforeTheRollback(t *testing.T) {
 		})
 	}
 }
+
+// endsByHand is a ctx that says later than it ends that it has ended.
+type endsByHand struct {
+	endsUnseen
+	done chan struct{}
+	tell func()
+}
+
+func (c *endsByHand) Done() <-chan struct{} { return c.done }
+
+// AfterFunc is what [context.AfterFunc] calls.
+func (c *endsByHand) AfterFunc(run func()) (stop func() bool) {
+	c.tell = run
+	return func() bool { return true }
+}
+
+// refusing is a Watcher that does something when a statement is refused.
+type refusing struct {
+	ending
+	refused func()
+}
+
+func (r *refusing) Refused() { r.refused() }
+
+// A statement that is refused because ctx has ended does not race with the end of the transaction. Only -race sees it.
+func TestRefused_besideTheEnd(t *testing.T) {
+	t.Parallel()
+	ctx := &endsByHand{endsUnseen: endsUnseen{Context: context.WithoutCancel(t.Context())}, done: make(chan struct{})}
+	w, told := &refusing{}, make(chan struct{})
+	w.refused = func() {}
+	opening := &sqltx.Opening{Watcher: w}
+	tx, err := sqltx.New(pgtest.SQLDB(t)).Begin(ctx, opening)
+	must(t, err)
+	defer func() { _ = tx.Rollback() }()
+	ctx.over.Store(true)
+	opening.Follow()
+	w.refused = func() { go func() { defer close(told); ctx.tell() }() }
+	if _, err := tx.ExecContext(t.Context(), "SELECT 1"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	<-told
+}

@@ -188,10 +188,10 @@ func (c *loan) enter() error {
 		defer c.mu.Unlock()
 		return c.failed
 	}
-	if c.expired != nil {
+	if expired := c.expired; expired != nil {
 		c.mu.Unlock()
 		c.opening.refuse()
-		return c.expired
+		return expired
 	}
 	c.catchUp()
 	return nil
