@@ -20,6 +20,9 @@ import (
 // bound is how long a wait for something that will happen may take on a slow machine.
 const bound = 30 * time.Second
 
+// patience is how long eventually waits: longer, because it waits for the whole of a test's work.
+const patience = 3 * bound
+
 func TestMain(m *testing.M) {
 	if dsn := os.Getenv(tortureDSN); dsn != "" {
 		if err := tortured(dsn); err != nil {
@@ -124,10 +127,12 @@ func reload(t testing.TB, db *gorm.DB, id int64) *Mail {
 // eventually waits until ask says yes.
 func eventually(t testing.TB, what string, ask func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(bound); !ask(); time.Sleep(2 * time.Millisecond) { //nolint:forbidigo // between questions
+	pause := time.Millisecond
+	for deadline := time.Now().Add(patience); !ask(); time.Sleep(pause) { //nolint:forbidigo // between questions
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s", what, bound)
+			t.Fatalf("%s: not within %s", what, patience)
 		}
+		pause = min(2*pause, 50*time.Millisecond)
 	}
 }
 

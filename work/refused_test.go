@@ -173,7 +173,7 @@ func TestRefused_renewal(t *testing.T) {
 		case <-release:
 		}
 		return nil
-	}, work.Workers(n), work.Lease(4*time.Second))
+	}, work.Workers(n), work.Lease(12*time.Second))
 	end := start(t, w)
 	eventually(t, "the bad ones are taken over", func() bool {
 		mu.Lock()

@@ -303,7 +303,7 @@ func (s *Structs) elsewhere(i int) (others, unsure []reflect.Value) {
 		switch is := s.In.among(one.tables); {
 		case respelt && is != twoTables:
 			unsure = append(unsure, row)
-		case reread, mixed && one.isMoved(), is == perhaps, is == oneTable && one.mayBeAnother(s, i):
+		case reread && !one.isTakenBack(s.In), mixed && one.isMoved(), is == perhaps, is == oneTable && one.mayBeAnother(s, i):
 			unsure = append(unsure, row)
 		case is == oneTable:
 			others = append(others, row)

@@ -98,3 +98,25 @@ func TestRollback_ofWhatWasReadAgainAndMoved(t *testing.T) {
 		}
 	}
 }
+
+// A struct that the transaction wrote gets its old version back, also if another struct of its row was read behind that write and then written like it.
+func TestRollback_besideWhatWasReadAgain(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&stand.Account{}})
+	x := stand.Made(t, db, stand.Account{Balance: 1})
+	was, back := x, errors.New("back")
+	if err := db.Transaction(func(tx *gorm.DB) error {
+		stand.Must(t, tx.Model(&x).Update("balance", 2).Error)
+		read := stand.Row[stand.Account](t, tx, x.ID)
+		for _, one := range []*stand.Account{&x, &read} {
+			stand.Must(t, tx.Model(one).Update("note", "the same").Error)
+		}
+		return back
+	}); !errors.Is(err, back) {
+		t.Fatal(err)
+	}
+	if x != was {
+		t.Errorf("it is %+v, and was %+v", x, was)
+	}
+	stand.Must(t, db.Model(&x).Update("balance", 3).Error)
+}
