@@ -2,11 +2,8 @@ package lease
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"time"
 
 	"github.com/gormlock/gormlock/advisory"
@@ -85,6 +82,5 @@ func passes(err error) bool {
 		return sqlstate.EndsSession(err) || sqlstate.InClass(err, sqlstate.ClassResources) ||
 			sqlstate.InClass(err, sqlstate.ClassConnection) && !sqlstate.Is(err, sqlstate.ProtocolViolation)
 	}
-	var network net.Error
-	return errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return sqlstate.IsOfTheNetwork(err)
 }

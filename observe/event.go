@@ -22,7 +22,7 @@ const (
 	GivenUp                     // a tick of a schedule failed as often as it may; Err is the last error
 	Done                        // a job is done; Held says how long its handler took
 	Failed                      // an attempt of a job failed, and another follows; Err says why
-	Later                       // a job is to be worked on again later, as its handler asked; Err says why
+	Later                       // a job is to be worked on again later, as its handler asked, or because the server could not be asked for it; Err says why
 	Dead                        // a job is given up; Err is the last error
 	TakenOver                   // a job was taken from a worker whose lease had ended
 )

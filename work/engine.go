@@ -49,6 +49,7 @@ type engine struct {
 	scout   chan struct{}   // for the scout: look now
 	claims  atomic.Int64    // how many claims were made
 	alone   func(it *item)  // notes that the handler of this job must read the row itself
+	asks    chan struct{}   // has an element for each handler that does so now
 	turn    int             // whether suspects (0) or other jobs (1) get one more if the number of jobs to claim is odd
 	unsure  bool            // a claim failed here, but the server may have executed it; used by one goroutine at a time
 	failed  time.Time       // when that claim failed; zero: all its jobs are known
@@ -58,7 +59,7 @@ type engine struct {
 }
 
 func newEngine(ctx context.Context, c *config) *engine {
-	e := &engine{config: c, crew: newCrew(c.workers, newProofs(ctx, c.lease)), refused: newRefused(c.lease), apart: map[int64]outcome{}, scout: make(chan struct{}, 1)}
+	e := &engine{config: c, crew: newCrew(c.workers, newProofs(ctx, c.lease)), refused: newRefused(c.lease), apart: map[int64]outcome{}, scout: make(chan struct{}, 1), asks: make(chan struct{}, asksMost)}
 	e.base, e.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	return e
 }

@@ -46,10 +46,9 @@ func (e *engine) judge(it *item, err error) outcome {
 		o.state, o.kind = done, observe.Done
 		return o
 	}
-	var (
-		never *deadError
-		again *laterError
-	)
+	var never *deadError
+	var again *laterError
+	var unasked *unaskedError
 	switch {
 	case errors.As(err, &never):
 		o.state, o.kind = dead, observe.Dead
@@ -58,6 +57,8 @@ func (e *engine) judge(it *item, err error) outcome {
 	case errors.Is(err, errNotBegun):
 		o.state, o.uncounted, o.unbegun = ready, true, true
 		return o
+	case errors.As(err, &unasked):
+		o.state, o.kind, o.delay, o.uncounted, o.unbegun = later, observe.Later, askAgain, true, true
 	case errors.Is(context.Cause(e.base), errGrace):
 		o.state, o.uncounted = ready, true
 		return o

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,11 +158,12 @@ func TestRefused_renewal(t *testing.T) {
 	const n = 1000
 	db := open(t)
 	must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (text, max_attempts) SELECT CASE WHEN g %% 400 = 7 THEN 'bad' ELSE 'good' END, 1 FROM generate_series(1, %d) g", n)).Error)
-	must(t, db.Exec(trigger("OLD.state = 'running' AND NEW.state = 'running'", raise)).Error)
 	release := make(chan struct{})
 	var mu sync.Mutex
 	var lost []string
+	var run atomic.Int64
 	w := worker(t, db, func(ctx context.Context, m *Mail) error {
+		run.Add(1)
 		select {
 		case <-ctx.Done():
 			mu.Lock()
@@ -175,6 +177,8 @@ func TestRefused_renewal(t *testing.T) {
 		return nil
 	}, work.Workers(n), work.Lease(12*time.Second))
 	end := start(t, w)
+	eventually(t, "all run", func() bool { return run.Load() == n })
+	must(t, db.Exec(trigger("OLD.state = 'running' AND NEW.state = 'running'", raise)).Error)
 	eventually(t, "the bad ones are taken over", func() bool {
 		mu.Lock()
 		defer mu.Unlock()

@@ -233,23 +233,6 @@ func (w *Worker[T]) claimAlone(ctx context.Context, e *engine, read int, err err
 	return items, nil
 }
 
-// handleAlone reads the row of a job, if this process still has it, and handles the job. It reads the row with a statement that claims: GORM cannot
-// close the rows of a query if a [database/sql.Scanner] panics.
-func (w *Worker[T]) handleAlone(ctx context.Context, e *engine, it *item) error {
-	sent := e.proofs.clock()
-	rows, err := w.claimRows(ctx, 1, map[string]any{}, func(q *gorm.DB) *gorm.DB {
-		return q.Where(w.t.sql("{ID} = ? AND {ClaimedBy} = ? AND {State} || '' = 'running'"), it.id, it.claim)
-	})
-	switch {
-	case err != nil:
-		return fmt.Errorf("the job cannot be read: %w", err)
-	case len(rows) == 0: // it was taken over or stopped, or somebody has locked the row
-		return errNotBegun
-	}
-	e.proved([]*item{it}, sent)
-	return w.handle(ctx, &rows[0])
-}
-
 // start starts the workers.
 func (e *engine) start() {
 	for range e.config.workers {

@@ -3,7 +3,10 @@
 package sqlstate
 
 import (
+	"database/sql/driver"
 	"errors"
+	"io"
+	"net"
 	"reflect"
 	"slices"
 	"strings"
@@ -176,3 +179,9 @@ func Is(err error, codes ...string) bool {
 
 // InClass reports whether the SQLSTATE of err belongs to a class.
 func InClass(err error, class string) bool { return strings.HasPrefix(Of(err), class) }
+
+// IsOfTheNetwork reports whether an error without a SQLSTATE is one of the connection, and not the answer of a server.
+func IsOfTheNetwork(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}

@@ -1,0 +1,65 @@
+package work_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/wiretap"
+	"github.com/gormlock/gormlock/work"
+)
+
+// asking is a part of the statement with which a handler asks for its job, if that was claimed some time ago.
+const asking = "|| '' = 'running'"
+
+// A job that was claimed in advance has its only attempt also if nobody could be asked whether this process still has it.
+func TestUnproven_whoseQuestionFails(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(proxy *wiretap.Proxy){
+		"answers are lost": func(proxy *wiretap.Proxy) {
+			var n atomic.Int64
+			proxy.OnQuery(func(sql string) wiretap.Action {
+				if strings.Contains(sql, asking) && n.Add(1)%8 < 3 {
+					return wiretap.CutAnswer
+				}
+				return wiretap.Pass
+			})
+		},
+		"the server is gone": func(proxy *wiretap.Proxy) {
+			proxy.Refuse()
+			proxy.CutClients()
+			time.AfterFunc(time.Second, proxy.Admit)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			direct := pgtest.SchemaDSN(t)
+			proxy, dsn := pgtest.Tap(t, direct)
+			beside := pgtest.Open(t, pgtest.Through(direct))
+			db := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()), pgtest.Config(func(c *gorm.Config) { c.Logger = pgtest.NewLogger() }))
+			must(t, work.Migrate(db, &Mail{}))
+			const n = 200
+			must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (text, max_attempts) SELECT CASE g WHEN 100 THEN 'slow' ELSE 'fast' END, 1 FROM generate_series(1, %d) g", n)).Error)
+			var ran atomic.Int64
+			end := start(t, worker(t, db, func(_ context.Context, m *Mail) error {
+				if ran.Add(1); m.Text == "slow" {
+					<-time.After(500 * time.Millisecond)
+					fail(proxy)
+				}
+				return nil
+			}, work.Workers(1), work.Lease(time.Minute), work.Poll(50*time.Millisecond)))
+			eventually(t, "all have ended", func() bool { now := states(t, beside); return now["done"]+now["dead"] == n })
+			must(t, end())
+			if now := states(t, beside); ran.Load() != n || now["done"] != n {
+				t.Errorf("%d runs, %v", ran.Load(), now)
+			}
+		})
+	}
+}
