@@ -20,8 +20,8 @@ const (
 	// askTries is how often one asks if the answer may be lost, or may be one that cannot be read. askPause is the first pause between two of them.
 	askTries = 5
 	askPause = 10 * time.Millisecond
-	// askAgain is how long a job is left alone for which nobody could be asked.
-	askAgain = time.Second
+	// unaskedPause is how long a handler pauses if it could not ask.
+	unaskedPause = time.Second
 )
 
 // unaskedError says that nothing is known about a job, because the question failed. So this was no attempt.
@@ -36,6 +36,9 @@ func (e *unaskedError) Unwrap() error { return e.cause }
 // handleAlone reads the row of a job, if this process still has it, and handles the job.
 func (w *Worker[T]) handleAlone(ctx context.Context, e *engine, it *item) error {
 	row, sent, err := w.ask(ctx, e, it)
+	if unasked := (*unaskedError)(nil); errors.As(err, &unasked) {
+		rest(ctx, unaskedPause)
+	}
 	if err != nil {
 		return err
 	}

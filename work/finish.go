@@ -58,7 +58,7 @@ func (e *engine) judge(it *item, err error) outcome {
 		o.state, o.uncounted, o.unbegun = ready, true, true
 		return o
 	case errors.As(err, &unasked):
-		o.state, o.kind, o.delay, o.uncounted, o.unbegun = later, observe.Later, askAgain, true, true
+		o.state, o.kind, o.uncounted, o.unbegun = ready, observe.Later, true, true
 	case errors.Is(context.Cause(e.base), errGrace):
 		o.state, o.uncounted = ready, true
 		return o

@@ -48,15 +48,14 @@ func TestUnproven_whoseQuestionFails(t *testing.T) {
 			const n = 200
 			must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (text, max_attempts) SELECT CASE g WHEN 100 THEN 'slow' ELSE 'fast' END, 1 FROM generate_series(1, %d) g", n)).Error)
 			var ran atomic.Int64
-			end := start(t, worker(t, db, func(_ context.Context, m *Mail) error {
+			handle := func(_ context.Context, m *Mail) error {
 				if ran.Add(1); m.Text == "slow" {
 					<-time.After(500 * time.Millisecond)
 					fail(proxy)
 				}
 				return nil
-			}, work.Workers(1), work.Lease(time.Minute), work.Poll(50*time.Millisecond)))
-			eventually(t, "all have ended", func() bool { now := states(t, beside); return now["done"]+now["dead"] == n })
-			must(t, end())
+			}
+			drain(t, worker(t, db, handle, work.Workers(1), work.Lease(time.Minute)))
 			if now := states(t, beside); ran.Load() != n || now["done"] != n {
 				t.Errorf("%d runs, %v", ran.Load(), now)
 			}
