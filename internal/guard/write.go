@@ -83,6 +83,9 @@ func writeOf(stmt *gorm.Statement) *Write {
 
 // RememberUpdate keeps the structs as they are before hooks and GORM change them, before the transaction begins.
 func RememberUpdate(db *gorm.DB) {
+	if saveAnew(db) {
+		return
+	}
 	unlinked.RefuseNothing(db)
 	before := beginUse(db.Statement)
 	refuseSession(db, OpUpdate)
@@ -92,6 +95,7 @@ func RememberUpdate(db *gorm.DB) {
 	} else {
 		statement.Straighten(db.Statement)
 		w.remember(db, db.Statement.Model)
+		w.refuseKeyless(db)
 		w.emptied = w.version.is() && statement.InClear(db.Statement)
 		w.rememberNamed(db.Statement)
 		w.refuseLeft(db, before)
@@ -131,6 +135,7 @@ func RememberDelete(db *gorm.DB) {
 	}
 	w.remember(db, db.Statement.Dest)
 	w.rememberNamed(db.Statement)
+	w.refuseKeyless(db)
 	w.refuseLeft(db, before)
 	w.refuseUnknown(db)
 	if w.hasKeys(db.Statement) {
@@ -142,6 +147,7 @@ func RememberDelete(db *gorm.DB) {
 	}
 	w.memory = memory.Structs{In: w.memory.In}
 	w.remember(db, db.Statement.Model)
+	w.refuseKeyless(db)
 	w.where.ofModel = true
 }
 
@@ -310,6 +316,7 @@ func closeWrite(db *gorm.DB) {
 	_, own := db.InstanceGet("gorm:started_transaction")
 	switch {
 	case !w.outcome.done:
+		w.memory.Created = w.creates()
 		w.memory.Restore()
 		w.forgetEmptied()
 	case !w.outcome.stays && (own || w.outcome.opened):
@@ -317,14 +324,17 @@ func closeWrite(db *gorm.DB) {
 	}
 }
 
+func (w *Write) creates() bool { return w.op == OpCreate || w.op == OpUpsert }
+
 // keepWritten records what the statement did to its structs, so that a rollback of the transaction undoes it.
 func (w *Write) keepWritten(stmt *gorm.Statement) {
 	w.outcome.done = true
+	w.memory.GotKeys()
 	if !journal.InTransaction(stmt) {
 		return
 	}
 	w.memory.Leave()
-	w.memory.Created = w.op == OpCreate || w.op == OpUpsert
+	w.memory.Created = w.creates()
 	w.memory.Guessed = !w.memory.Created && w.version.is() && !w.compared()
 	j := journal.Of(stmt)
 	switch {

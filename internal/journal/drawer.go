@@ -18,6 +18,7 @@ type drawer struct {
 	mu       sync.RWMutex
 	journals map[gorm.ConnPool]*journal
 	mayEnd   atomic.Int64 // number of journals of transactions whose ctx can end
+	open     atomic.Int64 // number of all journals
 }
 
 func drawerOf(pool gorm.ConnPool) *drawer {
@@ -48,6 +49,17 @@ func (d *drawer) put(pool gorm.ConnPool, j *journal) {
 	default:
 		d.journals[pool] = j
 	}
+	d.open.Store(int64(len(d.journals)))
+}
+
+// HasOpen reports whether there is a transaction whose end may restore structs.
+func HasOpen() bool {
+	for i := range drawers {
+		if drawers[i].open.Load() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // ended are the journals of transactions whose ctx has ended.

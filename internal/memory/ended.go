@@ -122,6 +122,19 @@ func (e *ended) takeBackIn(row reflect.Value) (known bool) {
 	return known || version == nil || !version.Loaded(version.Read(row)) || p.isOld(one)
 }
 
+// isReadSince reports whether the program has read a struct outside of transactions since this one last had it there.
+func (e *ended) isReadSince(row reflect.Value) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.know()
+	one := p.place(row)
+	if one == nil || slices.Contains(e.late, row.Type()) {
+		return false
+	}
+	at := lastReadInto(one.model, row)
+	return at > 0 && !slices.ContainsFunc(one.keepers, func(by keeper) bool { return by.at() >= at })
+}
+
 // moment orders the times at which structs were left: by their statement, and within a statement by their number.
 type moment struct {
 	at int64

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"testing"
+	"weak"
 
 	"github.com/gormlock/gormlock/internal/journal"
 )
@@ -59,12 +60,14 @@ func TestRecover_ofACopy(t *testing.T) { //nolint:paralleltest // it has strays
 		more(all, &one, &two)
 		first.Stray(all)
 		second.Stray(all)
-		if Recover(m, at(&two)); two.Version != 1 || one.Version != 2 || !HasStrays() {
+		if Recover(m, at(&two)); two.Version != 1 || one.Version != 2 || !IsStray(at(&one)) {
 			t.Errorf("%s: they are %+v and %+v", name, two, one)
 		}
-		if Recover(m, at(&one)); one.Version != 1 || HasStrays() {
+		if Recover(m, at(&one)); one.Version != 1 || IsStray(at(&one)) {
 			t.Errorf("%s: then it is %+v", name, one)
 		}
+		ForgetStray(at(&one))
+		ForgetStray(at(&two))
 	}
 }
 
@@ -74,7 +77,7 @@ func TestForgetStrays(t *testing.T) { //nolint:paralleltest // it has strays
 	one, other := item{ID: 1, Version: 3}, item{ID: 2, Version: 3}
 	all := &journal.Astray{Of: of}
 	StraySeen(all, m, Table{}, at(&one))
-	if Recover(m, at(&one)); one.Version != 3 || HasStrays() {
+	if Recover(m, at(&one)); one.Version != 3 || IsStray(at(&one)) {
 		t.Errorf("it is %+v", one)
 	}
 	StraySeen(all, m, Table{}, at(&one))
@@ -85,5 +88,38 @@ func TestForgetStrays(t *testing.T) { //nolint:paralleltest // it has strays
 	if p.ForgetStrays(of); IsStray(at(&one)) || !IsStray(at(&other)) {
 		t.Error("another transaction's is forgotten")
 	}
-	Forget(at(&other))
+	ForgetStray(at(&other))
 }
+
+// A struct that is used after it went astray is its program's. The transaction is told of each use, until it is undone or forgotten.
+func TestForget_again(t *testing.T) { //nolint:paralleltest // it has strays
+	m := modelOf(t, &item{})
+	for name, end := range map[string]func(p *Places, of *journal.Ever, one *item){
+		"undone": func(p *Places, of *journal.Ever, _ *item) { p.ForgetStrays(of) },
+		"forgotten": func(_ *Places, _ *journal.Ever, one *item) {
+			LoosenRead(at(one))
+			strays.at[placeAt(one)].alive = weak.Pointer[byte]{}
+			sweep()
+		},
+	} {
+		one, of := item{ID: 1, Version: 3}, &journal.Ever{}
+		StraySeen(&journal.Astray{Of: of}, m, Table{}, at(&one))
+		p := NewPlaces()
+		p.See(m, Table{}, at(&one))
+		p.all = of
+		for id := int64(1); id < 4; id++ {
+			one.ID = id
+			if Forget(at(&one)); p.used(at(&one)) == 0 || IsStray(at(&one)) {
+				t.Errorf("%s: row %d is not the program's", name, id)
+			}
+		}
+		if one.ID = 4; p.used(at(&one)) > 0 {
+			t.Errorf("%s: a row is the program's that it has not used", name)
+		}
+		if end(p, of, &one); HasStrays() {
+			t.Errorf("%s: it is known still", name)
+		}
+	}
+}
+
+func placeAt(one *item) placeOf { where, _ := whereIs(at(one)); return where }

@@ -166,7 +166,7 @@ func (n *Noted) Lose(p *Places) {
 	for i := range n.all {
 		one := &n.all[i]
 		version := one.kind.model.Column
-		if version == nil || !version.Loaded(one.is.version) || n.IsUsed(p, one.row) {
+		if version == nil || !version.Loaded(one.is.version) {
 			continue
 		}
 		now := heldIn(one.kind.model, one.row)
@@ -175,7 +175,7 @@ func (n *Noted) Lose(p *Places) {
 			continue
 		}
 		respelt := now.key.spelling() == one.is.key.spelling() && !p.predates(one.row.Type(), one.kind.in, now)
-		if one.unkeyed || now.is(one.is) || respelt || p.mayBeRespelt(one.kind.model, one.kind.in, one.is, now) {
+		if !n.IsUsed(p, one.row) && (one.unkeyed || now.is(one.is) || respelt || p.mayBeRespelt(one.kind.model, one.kind.in, one.is, now)) {
 			version.Write(one.row, version.Unread())
 		}
 		if p != nil && !one.unkeyed {

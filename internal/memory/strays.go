@@ -36,6 +36,7 @@ type stray struct {
 	then weak.Pointer[ended] // after that; nil when it is gone
 	use  use
 	as   held // the struct when it was met
+	done bool // the program has used it since, and its transaction may still be rolled back
 
 	model *model.Model // nil: it is not known
 }
@@ -165,7 +166,7 @@ func addStray(row reflect.Value, one stray) {
 			if one.use&met == 0 {
 				one.as = known.all[i].as
 			}
-			if in == one.in {
+			if in == one.in && !known.all[i].done {
 				one.use |= known.all[i].use
 			}
 			one.model = cmp.Or(one.model, known.all[i].model)
@@ -191,8 +192,7 @@ func (p *Places) ForgetStrays(all *journal.Ever) {
 		}
 		known.all = slices.DeleteFunc(known.all, func(one stray) bool { return one.in != nil && one.in.of == all })
 		if len(known.all) == 0 {
-			delete(strays.at, at)
-			strays.count.Add(-1)
+			forgetStray(at)
 		}
 	}
 }
@@ -223,6 +223,7 @@ func loosen(row reflect.Value) {
 	if known == nil {
 		return
 	}
+	known.all = slices.DeleteFunc(known.all, func(one stray) bool { return one.done })
 	known.forgotten, known.alive = true, weak.Make((*byte)(row.Addr().UnsafePointer()))
 	for i, one := range known.all {
 		if one.in != nil {
@@ -243,8 +244,7 @@ func sweep() {
 	for at, known := range strays.at {
 		switch {
 		case known.hasGone():
-			delete(strays.at, at)
-			strays.count.Add(-1)
+			forgetStray(at)
 		case known.forgotten:
 			strays.sweeping = true
 		}
@@ -252,26 +252,6 @@ func sweep() {
 	if strays.sweeping {
 		time.AfterFunc(sweepEvery, sweep)
 	}
-}
-
-// found forgets a stray, and returns what is known about it: it was read again, or is restored now.
-func found(row reflect.Value) []stray {
-	at, _ := whereIs(row)
-	if !HasStrays() {
-		return nil
-	}
-	strays.mu.Lock()
-	defer strays.mu.Unlock()
-	known := strays.at[at]
-	if known == nil {
-		return nil
-	}
-	delete(strays.at, at)
-	strays.count.Add(-1)
-	if known.hasGone() {
-		return nil
-	}
-	return known.all
 }
 
 // IsStray reports whether a struct is a stray, and leaves it one.
@@ -284,14 +264,28 @@ func IsStray(row reflect.Value) bool {
 	strays.mu.Lock()
 	defer strays.mu.Unlock()
 	known := strays.at[at]
-	return known != nil && !known.hasGone()
+	return known != nil && !known.hasGone() && slices.ContainsFunc(known.all, func(one stray) bool { return !one.done })
 }
 
 // Forget forgets a stray, because it was read again.
-func Forget(row reflect.Value) { noteUsed(row, found(row)) }
+func Forget(row reflect.Value) {
+	if all, before := found(row); len(all)+len(before) > 0 {
+		noteUsed(row, all, before)
+	}
+}
 
 // ForgetStray forgets a stray, because its transaction is undone now.
-func ForgetStray(row reflect.Value) { found(row) }
+func ForgetStray(row reflect.Value) {
+	at, ok := whereIs(row)
+	if !ok || !HasStrays() {
+		return
+	}
+	strays.mu.Lock()
+	defer strays.mu.Unlock()
+	if strays.at[at] != nil {
+		forgetStray(at)
+	}
+}
 
 // ForgetStrays forgets all structs that are still kept.
 func (s *Structs) ForgetStrays() {
@@ -319,8 +313,11 @@ func Recover(m *model.Model, row reflect.Value) {
 }
 
 func recoverRow(m *model.Model, row reflect.Value) {
-	all := found(row)
-	defer noteUsed(row, all)
+	all, before := found(row)
+	if len(all)+len(before) == 0 {
+		return
+	}
+	defer noteUsed(row, all, before)
 	for n := len(all) - 1; n >= 0; n-- {
 		one := &all[n]
 		e := one.in
@@ -328,6 +325,7 @@ func recoverRow(m *model.Model, row reflect.Value) {
 			e = one.then.Value()
 		}
 		switch {
+		case e != nil && e.isReadSince(row):
 		case one.use&read == 0 && e != nil && (e.takeBackIn(row) || one.use == 0):
 		case one.use == met && (m.Column == nil || heldIn(m, row).is(one.as)):
 		case m.Column != nil:

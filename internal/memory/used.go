@@ -2,6 +2,7 @@ package memory
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
@@ -9,6 +10,46 @@ import (
 
 // A struct that went astray is its program's again as soon as that uses it: it has got what a rollback leaves in it, or was read again. What the
 // transaction did to it before concerns it no more, also when the program calls Rollback after all.
+
+// found returns what is known about a stray, and what was before the program used it. From now on it is used: it was read again, or is restored
+// now. Its transaction, if it may still be rolled back, is told of later uses too, because the program may use the struct for another row.
+func found(row reflect.Value) (all, before []stray) {
+	at, _ := whereIs(row)
+	if !HasStrays() {
+		return nil, nil
+	}
+	strays.mu.Lock()
+	defer strays.mu.Unlock()
+	known := strays.at[at]
+	if known == nil {
+		return nil, nil
+	}
+	if known.hasGone() {
+		forgetStray(at)
+		return nil, nil
+	}
+	var used []stray
+	for _, one := range known.all {
+		if one.done {
+			before = append(before, one)
+		} else {
+			all = append(all, one)
+		}
+		if one.in != nil {
+			one.done = true
+			used = append(used, one)
+		}
+	}
+	if known.all = used; len(used) == 0 {
+		forgetStray(at)
+	}
+	return all, before
+}
+
+func forgetStray(at placeOf) {
+	delete(strays.at, at)
+	strays.count.Add(-1)
+}
 
 // usedThen is such a use. The program may move another struct to the place later.
 type usedThen struct {
@@ -18,10 +59,10 @@ type usedThen struct {
 	none  bool         // it had no key
 }
 
-// noteUsed notes that the program uses a struct now, for the transactions in which it was a stray.
-func noteUsed(row reflect.Value, all []stray) {
+// noteUsed notes that the program uses a struct now, for the transactions in which it was a stray, or used one.
+func noteUsed(row reflect.Value, all, before []stray) {
 	at, _ := whereIs(row)
-	for _, one := range all {
+	for _, one := range slices.Concat(all, before) {
 		if one.in == nil {
 			continue
 		}
@@ -33,17 +74,24 @@ func noteUsed(row reflect.Value, all []stray) {
 	}
 }
 
-// used is the moment when the program used a struct that had gone astray; 0: it has not, or another struct is there by now.
+// used is the moment when the program used a struct that had gone astray, or read it outside of a transaction; 0: it has not, or another struct is
+// there by now.
 func (p *Places) used(row reflect.Value) (at int64) {
-	if p == nil || p.all == nil {
+	if p == nil {
 		return 0
+	}
+	if one := p.place(row); one != nil {
+		at = lastReadInto(one.model, row)
+	}
+	if p.all == nil {
+		return at
 	}
 	place, _ := whereIs(row)
 	noted, _ := p.all.Used.Load(place)
 	if then, _ := noted.(usedThen); then.model == nil || then.none || KeyOf(then.model.Schema, row).spelling() == then.key {
-		return then.at
+		return max(at, then.at)
 	}
-	return 0
+	return at
 }
 
 // IsUsedSince reports whether the program has used a struct since a moment.

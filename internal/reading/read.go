@@ -53,9 +53,7 @@ func Begin(db *gorm.DB, m *model.Model) {
 // Keep notes what a query read, and what it preloads.
 func Keep(db *gorm.DB, columns *statement.Columns) {
 	rows := reflect.ValueOf(db.Statement.Dest)
-	if memory.HasStrays() && db.Error == nil && !db.DryRun {
-		statement.EachStruct(rows, memory.Forget)
-	}
+	noteAgain(db, rows, columns == nil)
 	keepRows(db, rows, 0, columns)
 	loseTakenBack(db, rows)
 	loseUnreached(db, rows)
