@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/gormlock/gormlock/internal/cause"
@@ -246,6 +245,5 @@ func (a *acquisition) observe(ctx context.Context, l *Lease, began time.Time, er
 
 // mayBeDone reports whether a statement that ended with err may have been committed.
 func mayBeDone(sent holder.Instant, err error) bool {
-	state := sqlstate.Of(err)
-	return sent != holder.Instant{} && (state == "" || strings.HasPrefix(state, "57") || strings.HasPrefix(state, "08"))
+	return sent != holder.Instant{} && !sqlstate.TakesBack(err)
 }

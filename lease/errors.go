@@ -66,12 +66,15 @@ func explain(err error) error {
 	case sqlstate.UndefinedTable, sqlstate.UndefinedColumn, sqlstate.InsufficientPrivilege, sqlstate.InvalidColumnReference:
 		return fmt.Errorf("%w: %w (lease.Migrate creates the tables, given the options of lease.New, which checks them)", cause.Because(ErrTable), err)
 	case sqlstate.InvalidSQLStatementName, sqlstate.DuplicatePreparedStatement, sqlstate.ProtocolViolation:
+		if sqlstate.EndsSession(err) { // the pooler has no server
+			return err
+		}
 		return fmt.Errorf("%w (behind a pooler in transaction mode a driver must keep no prepared statements: with pgx, default_query_exec_mode=exec)", err)
 	}
 	return err
 }
 
-// passes reports whether the cause of err ends by itself: the server is down, starting, demoted, or out of connections, memory or space; a
+// passes reports whether the cause of err ends by itself: the server is down, starting, demoted, lost to its pooler, or out of connections, memory or space; a
 // transaction conflicted with another one; or a statement or a session took longer than the settings of the role allow.
 func passes(err error) bool {
 	switch sqlstate.Of(err) {
@@ -79,8 +82,7 @@ func passes(err error) bool {
 	case sqlstate.ReadOnlySQLTransaction, sqlstate.SerializationFailure, sqlstate.DeadlockDetected, sqlstate.QueryCanceled, sqlstate.LockNotAvailable:
 		return true
 	default:
-		return sqlstate.EndsSession(err) || sqlstate.InClass(err, sqlstate.ClassResources) ||
-			sqlstate.InClass(err, sqlstate.ClassConnection) && !sqlstate.Is(err, sqlstate.ProtocolViolation)
+		return sqlstate.EndsSession(err) || sqlstate.InClass(err, sqlstate.ClassResources)
 	}
 	return sqlstate.IsOfTheNetwork(err)
 }

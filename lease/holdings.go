@@ -132,7 +132,7 @@ func (h *holdings) renewalEnded(batch []*Lease, err error) {
 	now := h.clock()
 	for _, l := range batch {
 		l.state.renewing = false
-		if err == nil || sqlstate.Of(err) != "" { // after any other error, an earlier refusal may still hold
+		if err == nil || sqlstate.TakesBack(err) { // after any other error, an earlier refusal may still hold
 			l.state.refusal = err
 		}
 		if err != nil {

@@ -235,4 +235,12 @@ func TestPasses(t *testing.T) {
 			t.Errorf("%s passes: %t", code, got)
 		}
 	}
+	for code, want := range map[string]bool{"08P01": true, "XX000": true, "58000": true, "28P01": false, "3D000": false} { // as poolers say it
+		if err := error(&pgconn.PgError{Code: code, Severity: "FATAL"}); passes(err) != want || want && explain(err).Error() != err.Error() {
+			t.Errorf("%s passes: %t, %v", code, passes(err), explain(err))
+		}
+	}
+	if mixedUp := (&pgconn.PgError{Code: "08P01", Severity: "ERROR"}); explain(mixedUp).Error() == mixedUp.Error() {
+		t.Error("a mix-up of prepared statements has no cure")
+	}
 }

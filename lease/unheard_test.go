@@ -15,7 +15,7 @@ import (
 // says that the statement was not sent.
 func TestAcquire_unheard(t *testing.T) {
 	t.Parallel()
-	for mode, opts := range map[string][]pgtest.Option{"cached": nil, "simple": {pgtest.SimpleProtocol()}} {
+	for mode, opts := range map[string][]pgtest.Option{"cached": nil, "simple": {pgtest.SimpleProtocol()}, "a wrapper": {pgtest.SimpleProtocol(), pgtest.Wrapped()}} {
 		for kind, asked := range map[string][]lease.AcquireOption{"alone": nil, "again": nil, "slots": {lease.Slots(1)}, "data": {lease.Data([]byte("x"))}} {
 			t.Run(mode+"/"+kind, func(t *testing.T) {
 				t.Parallel()
@@ -39,7 +39,7 @@ func TestAcquire_unheard(t *testing.T) {
 // A release that is not heard of is not a loss, and is sent again: the server may not have seen it.
 func TestRelease_unheard(t *testing.T) {
 	t.Parallel()
-	for mode, opts := range map[string][]pgtest.Option{"cached": nil, "simple": {pgtest.SimpleProtocol()}} {
+	for mode, opts := range map[string][]pgtest.Option{"cached": nil, "simple": {pgtest.SimpleProtocol()}, "a wrapper": {pgtest.SimpleProtocol(), pgtest.Wrapped()}} {
 		for lost, act := range map[string]wiretap.Action{"the request": wiretap.CutRequest, "the answer": wiretap.CutAnswer} {
 			t.Run(mode+"/"+lost, func(t *testing.T) {
 				t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/holder"
@@ -78,7 +77,7 @@ func (w *Worker[T]) ask(ctx context.Context, e *engine, it *item) (row *T, sent 
 
 // mayBeLost reports whether the answer may be lost. Code of the model that reads a damaged value may return the same error, but does so each time.
 func mayBeLost(err error) bool {
-	return sqlstate.Of(err) == "" && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
+	return sqlstate.Of(err) == "" && !sqlstate.IsUnsent(err) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
 }
 
 // saysNothing reports whether an error says nothing about the job that was asked for: the server could not be reached, or refused for another reason
@@ -87,5 +86,5 @@ func saysNothing(err error) bool {
 	if sqlstate.Of(err) != "" {
 		return !sqlstate.IsOfARow(err)
 	}
-	return !mayBeLost(err) && (pgconn.SafeToRetry(err) || sqlstate.IsOfTheNetwork(err))
+	return sqlstate.IsUnsent(err) || !mayBeLost(err) && sqlstate.IsOfTheNetwork(err)
 }

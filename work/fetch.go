@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/observe"
 )
@@ -117,7 +115,7 @@ func (e *engine) claimNext(ctx context.Context, n int) (got, tried int, err erro
 		tried, err = e.search(asking, r, room, func(part []int64) (int, error) { return claim(e.source.claimSuspects(asking, part)) })
 	}
 	switch {
-	case err != nil && sqlstate.Of(err) == "" && !pgconn.SafeToRetry(err):
+	case sqlstate.MayBeDone(err):
 		e.unsure, e.failed = true, time.Now()
 	case err == nil && !e.failed.IsZero():
 		_, err = claim(e.late(asking), nil)

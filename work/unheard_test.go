@@ -26,6 +26,11 @@ func cut(t *testing.T, mode, text string, opts ...pgtest.Option) (db *gorm.DB, l
 	db = pgtest.Open(t, append(opts, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()), pgtest.Param("default_query_exec_mode", mode),
 		pgtest.Config(func(c *gorm.Config) { c.Logger = pgtest.NewLogger() }))...)
 	must(t, work.Migrate(db, &Mail{}))
+	return db, loses(proxy, text)
+}
+
+// loses returns what makes a line lose the answer of the next statement that has the text.
+func loses(proxy *wiretap.Proxy, text string) (lose func()) {
 	var loses atomic.Bool
 	proxy.OnQuery(func(sql string) wiretap.Action {
 		if strings.Contains(sql, text) && loses.CompareAndSwap(true, false) {
@@ -33,7 +38,7 @@ func cut(t *testing.T, mode, text string, opts ...pgtest.Option) (db *gorm.DB, l
 		}
 		return wiretap.Pass
 	})
-	return db, func() { loses.Store(true) }
+	return func() { loses.Store(true) }
 }
 
 // A worker runs the jobs of a claim whose answer is lost, once.
@@ -51,6 +56,39 @@ func TestClaim_unheard(t *testing.T) {
 				runsUnheard(t, db, work)
 			})
 		}
+	}
+}
+
+// A pooler answers in the place of a server that it has lost, with an error that has a code.
+func TestClaim_unheardBehindAPooler(t *testing.T) {
+	t.Parallel()
+	for pooler, before := range pgtest.Poolers {
+		for _, mode := range []string{"exec", "simple_protocol"} {
+			t.Run(pooler+"/"+mode, func(t *testing.T) {
+				t.Parallel()
+				dsn := pgtest.Database(t)
+				must(t, work.Migrate(pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New())), &Mail{}))
+				proxy, tapped := pgtest.Tap(t, dsn)
+				lose := loses(proxy, `"attempts" + 1`)
+				db := pgtest.Open(t, pgtest.Through(before(t, tapped)), pgtest.Plugin(gormlock.New()), pgtest.Param("default_query_exec_mode", mode),
+					pgtest.Config(func(c *gorm.Config) { c.Logger = pgtest.NewLogger() }))
+				lose()
+				runsUnheard(t, db, func(w *work.Worker[Mail], ctx context.Context) error { return w.Run(ctx) })
+			})
+		}
+	}
+}
+
+// A wrapper of the driver hides its mode.
+func TestClaim_unheardThroughAWrapper(t *testing.T) {
+	t.Parallel()
+	for name, mode := range unheardModes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, lose := cut(t, mode, `"attempts" + 1`, pgtest.Wrapped())
+			lose()
+			runsUnheard(t, db, func(w *work.Worker[Mail], ctx context.Context) error { return w.Run(ctx) })
+		})
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
@@ -215,7 +214,7 @@ func (w *Worker[T]) claimRows(ctx context.Context, n int, assign map[string]any,
 // claimAlone looks for the jobs of a claim that has failed. If the server executed its statement, one of its rows cannot be read, and the error
 // does not say which. So each handler reads its own row, and only the job of the bad row fails.
 func (w *Worker[T]) claimAlone(ctx context.Context, e *engine, read int, err error) ([]*item, error) {
-	if read == 0 && (sqlstate.Of(err) != "" || pgconn.SafeToRetry(err)) {
+	if read == 0 && !sqlstate.MayBeDone(err) {
 		return nil, err
 	}
 	e.unsure = true

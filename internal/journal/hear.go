@@ -63,7 +63,7 @@ func answered(db *gorm.DB, rows int64) (text sqltext.Text, answer sqltx.Answer) 
 	}
 	switch {
 	case !text.Writes:
-	case db.Error != nil && (sqlstate.Of(db.Error) != "" || fault.IsAdded(db.Statement)): // the server refused it, or it was never sent
+	case db.Error != nil && (sqlstate.TakesBack(db.Error) || fault.IsAdded(db.Statement)): // the server refused it, or it was never sent
 		answer.Stored = !text.Single
 	default:
 		answer.Stored = !text.Counted || rows != 0 || db.Error != nil

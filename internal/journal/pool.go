@@ -159,7 +159,11 @@ func PoolOver(db *gorm.DB, plain *sql.DB) *ConnPool { return poolOver(install.Of
 func poolOver(s *install.Settings, plain *sql.DB, db *gorm.DB) *ConnPool {
 	pool, ok := s.Pools.Load(plain)
 	if !ok {
-		pool, _ = s.Pools.LoadOrStore(plain, &ConnPool{plain, sqltx.New(plain), s, dialect.Of(db).CommitsTables()})
+		made := sqltx.NewOther
+		if dialect.Of(db).IsPostgres() {
+			made = sqltx.New
+		}
+		pool, _ = s.Pools.LoadOrStore(plain, &ConnPool{plain, made(plain), s, dialect.Of(db).CommitsTables()})
 	}
 	return pool.(*ConnPool)
 }

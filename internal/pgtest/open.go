@@ -26,6 +26,9 @@ func Open(t testing.TB, opts ...Option) *gorm.DB {
 		change(config)
 	}
 	dialector := postgres.Config{DSN: o.dsn, PreferSimpleProtocol: o.simple, OptionOpenDB: []stdlib.OptionOpenDB{neverPing, keepConns}}
+	if o.wrapped {
+		dialector.Conn = sql.OpenDB(wrapper{stdlib.GetConnector(*o.connConfig(t), neverPing, keepConns)})
+	}
 	db, err := gorm.Open(postgres.New(dialector), config)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +61,11 @@ func SQLDB(t testing.TB, opts ...Option) *sql.DB {
 	t.Helper()
 	o := newOptions(t, opts)
 	refuse(t, "SQLDB", o.gormOnly)
-	db := stdlib.OpenDB(*o.connConfig(t), neverPing)
+	connector := stdlib.GetConnector(*o.connConfig(t), neverPing)
+	if o.wrapped {
+		connector = wrapper{connector}
+	}
+	db := sql.OpenDB(connector)
 	o.pool(t, db)
 	return db
 }

@@ -21,6 +21,7 @@ type options struct {
 	params   [][2]string
 	schema   bool
 	simple   bool
+	wrapped  bool
 	maxConns int
 }
 
@@ -62,6 +63,15 @@ func configOption(name string, change func(*gorm.Config)) Option {
 // Default: pgx prepares each statement once per connection and caches it.
 func SimpleProtocol() Option {
 	return option(func(o *options) { o.simple = true })
+}
+
+// Wrapped hides pgx under a wrapper of the driver, as programs write them to trace statements. Open and SQLDB only.
+// Default: the connections of the pool are those of pgx.
+func Wrapped() Option {
+	return option(func(o *options) {
+		o.poolOnly = append(o.poolOnly, "Wrapped")
+		o.wrapped = true
+	})
 }
 
 // Through connects with another connection string, such as that of a proxy.

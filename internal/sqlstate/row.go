@@ -18,7 +18,7 @@ func IsOfARow(err error) bool {
 	switch {
 	case state == "":
 		return false
-	case of.severity == "FATAL" || of.severity == "PANIC": // the connection has ended, wherever that was
+	case isFatal(err): // the connection has ended, wherever that was
 		return false
 	case of.where != "":
 		return true
@@ -33,7 +33,7 @@ func IsOfARow(err error) bool {
 // lock, a limit of time.
 func IsOfNoRow(err error) bool {
 	state := Of(err)
-	return slices.Contains([]string{ClassConnection, ClassResources, "25", "26", "28", "3D", "3F", "40", "55", "57", "58"}, state[:min(2, len(state))])
+	return slices.Contains([]string{ClassConnection, ClassResources, "25", "26", "28", "3D", "3F", "40", "55", "57", ClassSystem}, state[:min(2, len(state))])
 }
 
 // IsWithin reports whether the server failed in a function that the statement called, such as that of a trigger.

@@ -29,6 +29,7 @@ const (
 	TransactionTimeout         = "25P04"
 	InvalidSQLStatementName    = "26000"
 	SerializationFailure       = "40001"
+	StatementCompletionUnknown = "40003"
 	DeadlockDetected           = "40P01"
 	InsufficientPrivilege      = "42501"
 	UndefinedColumn            = "42703"
@@ -50,6 +51,8 @@ const (
 	ClassConnection   = "08"
 	ClassResources    = "53" // no connection, memory or space is left
 	ClassAccessOrName = "42" // a syntax error, a name that is not there, a right that is missing
+	ClassSystem       = "58" // an error of the operating system
+	ClassInternal     = "XX"
 )
 
 // Of returns the SQLSTATE of err, or "" when the server did not answer with an error.
@@ -122,18 +125,6 @@ func mysqlNumber(err error) (number uint64, is bool) {
 		return 0, false
 	}
 	return field.Uint(), true
-}
-
-// TakesBack reports whether the server has failed a statement, and with it its commit, so that nothing of it is stored. If the connection
-// has ended, that is not known.
-func TakesBack(err error) bool {
-	return Of(err) != "" && !InClass(err, "08") && !InClass(err, "57P") && !InClass(err, "XX") && !InClass(err, "58")
-}
-
-// EndsSession reports whether the server has ended the session, or begins none at the moment: it stops or starts, or the session took
-// longer than the server's settings allow. The next session may do better.
-func EndsSession(err error) bool {
-	return Is(err, AdminShutdown, CrashShutdown, CannotConnectNow, IdleSessionTimeout, IdleInTransactionTimeout, TransactionTimeout)
 }
 
 // EndsTransaction reports whether the server has rolled the whole transaction back with this error, and goes on as if none

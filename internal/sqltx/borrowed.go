@@ -55,7 +55,7 @@ func (b *borrowed) beginDriver(ctx context.Context, opts driver.TxOptions) (driv
 
 // reusable reports whether the connection is outside of any transaction after a commit that failed with err.
 func (b *borrowed) reusable(err error) bool {
-	if sqlstate.Of(err) != "" {
+	if sqlstate.TakesBack(err) {
 		return true
 	}
 	resetter, ok := b.driver.(driver.SessionResetter)

@@ -47,6 +47,13 @@ func New(db *sql.DB) *Pool {
 	return &Pool{db: db, patience: patience}
 }
 
+// NewOther is New for a database that is not PostgreSQL. Its drivers have no simple protocol, and mean driver.ErrBadConn as they say it.
+func NewOther(db *sql.DB) *Pool {
+	p := New(db)
+	p.speech.known.Store(otherwise)
+	return p
+}
+
 // Opening is what a transaction begins with. It is for one call of Begin, and belongs to its transaction from then on.
 type Opening struct {
 	Options sql.TxOptions

@@ -76,7 +76,7 @@ func (t *lentTx) commit() error {
 	err := t.tx.Commit()
 	t.over = true
 	c.clean = err == nil || c.reusable(err)
-	if err != nil && sent && (c.status() == Gone || !c.clean || sqlstate.EndsSession(err)) {
+	if err != nil && sent && (c.status() == Gone || !c.clean || sqlstate.Of(err) != "" && !sqlstate.TakesBack(err)) {
 		err = t.doubt(err)
 	}
 	return c.opening.because(err)
@@ -90,10 +90,10 @@ func (t *lentTx) doubt(err error) error {
 	return InDoubt(err)
 }
 
-// InDoubt is the error of a commit that got no answer: the server may have committed. It must not wrap driver.ErrBadConn, because that means that
-// nothing was done.
+// InDoubt is the error of a commit that got no answer: the server may have committed. It must not wrap an error that means that nothing was done:
+// driver.ErrBadConn, or "conn closed" of pgx.
 func InDoubt(err error) error {
-	if errors.Is(err, driver.ErrBadConn) {
+	if errors.Is(err, driver.ErrBadConn) || sqlstate.IsUnsent(err) {
 		return errors.New("gormlock: whether this transaction was committed is not known, the connection ended before the server answered")
 	}
 	return fmt.Errorf("gormlock: whether this transaction was committed is not known: %w", err)

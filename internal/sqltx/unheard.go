@@ -18,6 +18,7 @@ import (
 //     A connection that database/sql has just given out is not closed.
 //   - in the simple protocol, besides, where the connection is lost while pgx waits for the answer. Its MultiResultReader drops that error, and
 //     then finds the connection closed, which counts as "before".
+//   - perhaps, where a wrapper hides pgx: its mode is not known.
 //   - nowhere else: not where a text is prepared or described, and not after the first message of the answer.
 //
 // An Exec without arguments is sent in the simple protocol in each mode. gormlock's own statements outside of transactions have some, or may be
@@ -32,19 +33,27 @@ const (
 	otherwise
 )
 
-// IsSimple reports whether it speaks the simple protocol.
+// IsSimple reports whether it speaks the simple protocol, or may do so.
 func (s *Speech) IsSimple(conn *sql.Conn) bool {
 	if s.known.Load() == 0 {
 		_ = conn.Raw(func(driver any) error {
-			known := otherwise
-			if SpeaksSimply(driver) {
-				known = simply
-			}
-			s.known.Store(known)
+			s.of(driver)
 			return nil
 		})
 	}
 	return s.known.Load() != otherwise
+}
+
+// of reports whether a driver's connection may speak the simple protocol.
+func (s *Speech) of(driver any) bool {
+	if s.known.Load() == 0 {
+		known := otherwise
+		if maySpeakSimply(driver) {
+			known = simply
+		}
+		s.known.Store(known)
+	}
+	return s.known.Load() == simply
 }
 
 // SendsTwice reports whether database/sql might send a statement twice outside of a transaction. The methods below do not.
@@ -101,7 +110,7 @@ func (p *Pool) QueryRowContext(ctx context.Context, query string, args ...any) *
 
 // unheard is err, told as ErrUnheard outside of a transaction where the driver would have the statement sent again.
 func (c *loan) unheard(err error) error {
-	if c.opening == nil && errors.Is(err, driver.ErrBadConn) && SpeaksSimply(c.driver) {
+	if c.opening == nil && errors.Is(err, driver.ErrBadConn) && c.pool.speech.of(c.driver) {
 		return ErrUnheard
 	}
 	return err

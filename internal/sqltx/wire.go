@@ -38,8 +38,12 @@ func wireUnder(conn any) wire {
 // turn it off for servers and poolers that lose prepared statements.
 func cachesStatements(conn any) bool { return modeOf(conn) == "cache statement" }
 
-// SpeaksSimply reports whether the driver sends statements in the simple protocol: see [ErrUnheard].
-func SpeaksSimply(conn any) bool { return modeOf(conn) == "simple protocol" }
+// maySpeakSimply reports whether the driver may send statements in the simple protocol: see [ErrUnheard]. One that is not known may be a wrapper that
+// hides pgx, as programs write them to trace statements.
+func maySpeakSimply(conn any) bool {
+	mode := modeOf(conn)
+	return mode == "" || mode == "simple protocol"
+}
 
 // modeOf is how pgx sends queries, empty for another driver.
 func modeOf(conn any) string {

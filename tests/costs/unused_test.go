@@ -35,6 +35,13 @@ func (d idleDriver) Driver() driver.Driver { return nil }
 
 type idleConn struct{ notes int }
 
+// Conn says that the driver is as pgx is by itself: a statement through a driver that is not known costs more, because it is sent once.
+func (*idleConn) Conn() *idleSession { return &idleSession{"cache statement"} }
+
+type idleSession struct{ DefaultQueryExecMode string }
+
+func (s *idleSession) Config() *idleSession { return s }
+
 func (*idleConn) Prepare(string) (driver.Stmt, error) { return nil, driver.ErrSkip }
 func (*idleConn) Close() error                        { return nil }
 func (c *idleConn) Begin() (driver.Tx, error)         { return c, nil }

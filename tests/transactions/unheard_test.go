@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -68,6 +69,10 @@ func TestUnheard(t *testing.T) {
 			db.Statement.ConnPool = &stand.WrappedPool{ConnPool: db.ConnPool}
 			return db
 		}},
+		"a wrapper of pgx":              {open: []pgtest.Option{pgtest.Wrapped()}, with: same},
+		"a wrapper of pgx, PrepareStmt": {open: []pgtest.Option{pgtest.Wrapped(), pgtest.PrepareStmt()}, with: same},
+		"a wrapper of pgx, other modes": {open: []pgtest.Option{pgtest.Wrapped(), pgtest.Param("default_query_exec_mode", "cache_statement")}, with: same},
+		"a wrapper of pgx, plain":       {plugin: []gormlock.Option{gormlock.PlainTransactions()}, open: []pgtest.Option{pgtest.Wrapped()}, with: same},
 		"a pool of its own": {with: func(db *gorm.DB) *gorm.DB {
 			pool, _ := db.DB()
 			db = db.Session(&gorm.Session{})
@@ -82,7 +87,7 @@ func TestUnheard(t *testing.T) {
 			plugin := gormlock.New(s.plugin...)
 			t.Cleanup(func() { _ = plugin.Close() })
 			opts := append([]pgtest.Option{pgtest.Through(dsn), pgtest.Plugin(plugin), pgtest.SkipDefaultTransaction()}, s.open...)
-			if name != "other modes" {
+			if !strings.HasSuffix(name, "other modes") {
 				opts = append(opts, pgtest.SimpleProtocol())
 			}
 			db := pgtest.Open(t, opts...)
