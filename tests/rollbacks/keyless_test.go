@@ -3,7 +3,6 @@ package rollbacks_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -239,7 +238,7 @@ func TestRollback_keyOfAHookThatIsTakenBack(t *testing.T) {
 			"undone in a list": func(n *namedByHook) {
 				_ = db.Transaction(func(tx *gorm.DB) error { stand.MustDo(t, tx.Create([]*namedByHook{n})); return errUndo })
 			},
-			"failed": func(n *namedByHook) { n.Name = "a"; fmt.Sprint(db.Create(n).Error) },
+			"failed": func(n *namedByHook) { n.Name = "a"; _ = db.Create(n).Error },
 		} {
 			n := namedByHook{Name: "c", Status: "running"}
 			create(&n)
