@@ -83,7 +83,7 @@ func writeOf(stmt *gorm.Statement) *Write {
 
 // RememberUpdate keeps the structs as they are before hooks and GORM change them, before the transaction begins.
 func RememberUpdate(db *gorm.DB) {
-	unlinked.RefuseNothing(db)
+	unlinked.Refuse(db)
 	before := beginUse(db.Statement)
 	refuseSession(db, OpUpdate)
 	w := begin(db, OpUpdate)
@@ -121,7 +121,7 @@ func RememberCreate(db *gorm.DB) {
 
 // RememberDelete does the same for a delete. Its key may come from Model if the destination has none.
 func RememberDelete(db *gorm.DB) {
-	unlinked.RefuseNothing(db)
+	unlinked.Refuse(db)
 	before := beginUse(db.Statement)
 	refuseSession(db, OpDelete)
 	w := begin(db, OpDelete)
