@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/children"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/model"
@@ -19,7 +20,7 @@ type keys []keyed
 
 type keyed struct {
 	row  reflect.Value
-	key  []any
+	had  children.Rekeyed // its key
 	kept []kept
 }
 
@@ -34,7 +35,7 @@ func keepKeys(db *gorm.DB) {
 	if db.Error != nil || db.DryRun || m == nil || !m.KeyLinked || m.Err != nil || m.Column == nil && m.Fence == nil && len(m.Roots) == 0 {
 		return
 	}
-	if slices.Contains(stmt.BuildClauses, "VALUES") && !statement.HasUpsert(stmt) {
+	if slices.Contains(stmt.BuildClauses, "VALUES") && !statement.HasUpsert(stmt) && !statement.InSave() { // GORM's Save creates if a part of the key is zero
 		return
 	}
 	var all keys
@@ -42,7 +43,7 @@ func keepKeys(db *gorm.DB) {
 		if row.Type() != m.Schema.ModelType || !row.CanSet() || !holdsOwner(m, row) {
 			return
 		}
-		one := keyed{row: row, key: keyOf(m.Schema, row)}
+		one := keyed{row: row, had: children.KeyOf(m, row, keyOf(m.Schema, row))}
 		for _, relation := range m.Schema.Relationships.BelongsTo {
 			for _, ref := range relation.References {
 				if place := statement.Place(ref.ForeignKey, row); place.IsValid() {
@@ -77,7 +78,7 @@ func refuseOtherKeys(db *gorm.DB) {
 	}
 	m := model.Of(db)
 	for _, one := range all {
-		if err := guard.Rekeyed(db.Statement, m.Schema, one.key, keyOf(m.Schema, one.row)); err != nil {
+		if err := guard.Rekeyed(db.Statement, m, one.had, keyOf(m.Schema, one.row)); err != nil {
 			fault.Add(db, err)
 		}
 	}

@@ -3,7 +3,6 @@ package children
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -37,25 +36,30 @@ func NoticeMoved(db *gorm.DB) {
 	}
 	came, links, saved := moved{}, &links{in: memory.TableOf(stmt, stmt.Schema), at: journal.Moment()}, statement.Saving(stmt)
 	var rekeyed error
+	unsure := doubts{}
 	statement.EachStruct(stmt.ReflectValue, func(parent reflect.Value) {
 		for _, relation := range slices.Concat(stmt.Schema.Relationships.HasOne, stmt.Schema.Relationships.HasMany) {
 			isChecked := model.IsChecked(relation.FieldSchema)
 			if !isChecked && !model.IsPart(relation.FieldSchema) {
 				continue
 			}
-			links.version, links.graph = m.Of(relation.FieldSchema).Column, nil
+			of := m.Of(relation.FieldSchema)
+			links.version, links.graph = of.Column, nil
 			if isChecked && saved(relation) {
 				links.graph = graphOf(stmt)
 			}
 			if place := statement.Place(relation.Field, parent); place.IsValid() && !place.IsZero() {
 				statement.EachStruct(place, func(child reflect.Value) {
 					if child.CanAddr() {
-						rekeyed = cmp.Or(rekeyed, came.look(stmt, relation, parent, child, links))
+						rekeyed = cmp.Or(rekeyed, came.look(stmt, relation, parent, child, links, func() { unsure.add(stmt, relation, parent, child, of) }))
 					}
 				})
 			}
 		}
 	})
+	if rekeyed == nil {
+		rekeyed = unsure.judge(stmt)
+	}
 	if rekeyed != nil {
 		links.Undo()
 		journal.Doom(db, rekeyed)
@@ -75,8 +79,8 @@ func NoticeMoved(db *gorm.DB) {
 
 // look compares the foreign keys of a child with its parent. If the foreign key is a part of the child's primary key and would change, that is
 // an error: the child would become another row.
-func (m moved) look(stmt *gorm.Statement, relation *schema.Relationship, parent, child reflect.Value, links *links) error {
-	moves, fromNone := false, true
+func (m moved) look(stmt *gorm.Statement, relation *schema.Relationship, parent, child reflect.Value, links *links, unsure func()) error {
+	moves, fromNone, fills := false, true, false
 	for _, ref := range relation.References {
 		var owner any = ref.PrimaryValue
 		if ref.OwnPrimaryKey {
@@ -88,10 +92,9 @@ func (m moved) look(stmt *gorm.Statement, relation *schema.Relationship, parent,
 		fromNone = fromNone && (zero || !ref.OwnPrimaryKey)
 		if statement.KeyName([]any{owner}) != statement.KeyName([]any{key}) {
 			if ref.ForeignKey.PrimaryKey && !zero {
-				return fmt.Errorf("gormlock: %s.%s: %s of a %s is a part of its key, and that of another parent's: delete it there and create a new one here",
-					stmt.Schema.Name, relation.Name, ref.ForeignKey.Name, relation.FieldSchema.Name)
+				return errOfAnother(stmt, relation, ref.ForeignKey)
 			}
-			moves = true
+			moves, fills = true, fills || ref.ForeignKey.PrimaryKey
 			links.add(ref.ForeignKey, child, owner)
 		}
 		if links.graph != nil {
@@ -101,6 +104,9 @@ func (m moved) look(stmt *gorm.Statement, relation *schema.Relationship, parent,
 				return err
 			}
 		}
+	}
+	if fills {
+		unsure()
 	}
 	if moves {
 		m[child.Addr().Pointer()] = fromNone

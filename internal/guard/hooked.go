@@ -2,14 +2,12 @@ package guard
 
 import (
 	"fmt"
-	"reflect"
-	"slices"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/children"
 	"github.com/gormlock/gormlock/internal/column"
-	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/model"
 )
 
 // heldByCaller is the version that a struct held before the hooks of the statement. If a hook reads the row into the struct, or sets its version,
@@ -67,30 +65,20 @@ func (p *plan) rekeyedAt(stmt *gorm.Statement, i int) error {
 	if !was.IsValid() || stmt.DryRun {
 		return nil
 	}
-	return Rekeyed(stmt, p.model.Schema, valuesIn(stmt, p.model.Schema.PrimaryFields, was), valuesIn(stmt, p.model.Schema.PrimaryFields, p.memory.Row(i)))
+	fields := p.model.Schema.PrimaryFields
+	return Rekeyed(stmt, p.model, children.KeyOf(p.model, was, valuesIn(stmt, fields, was)).Hooked(), valuesIn(stmt, fields, p.memory.Row(i)))
 }
 
-// Rekeyed returns the error of a struct that had one key before and has another one after. A part of a key that was zero may have been filled in.
-func Rekeyed(stmt *gorm.Statement, s *schema.Schema, before, after []any) error {
-	before, filled := slices.Clone(before), true
-	for n, part := range before {
-		if v := reflect.ValueOf(part); !v.IsValid() || v.IsZero() {
-			before[n] = after[n]
-		}
-		filled = filled && statement.KeyName(before[n:n+1]) == statement.KeyName(after[n:n+1])
-	}
-	if filled {
-		return nil
-	}
-	stored, err := statement.Stored(stmt.DB, s, [][]any{before, after}) // they may be two spellings of one key
-	if err != nil {
+// Rekeyed returns the error of a struct that gets another key, so that another row would be written. A new struct may get a part of its key that was
+// zero. A struct that was read may not: zero is a value of a key like any other.
+func Rekeyed(stmt *gorm.Statement, m *model.Model, one children.Rekeyed, after []any) error {
+	one = one.To(stmt, after)
+	became, err := children.Becomes(stmt.DB, m.Schema, one)
+	if err != nil || became < 0 {
 		return err
 	}
-	if stored[0] == nil && stored[1] == nil || stored[0] != nil && stored[1] != nil && statement.KeyName(stored[0]) == statement.KeyName(stored[1]) {
-		return nil
-	}
-	return fmt.Errorf("gormlock: %s: a hook, or what it belongs to, gave the struct another key, so another row would be written: leave its key as it is, or delete this row and create the other",
-		rowName(stmt, s, before))
+	return fmt.Errorf("gormlock: %s: a hook, or what it belongs to, gave the struct another key, so another row would be written: leave its key as it is, or delete this row and create the other. "+
+		"If the struct is a new one, set all parts of its key", rowName(stmt, m.Schema, one.Before()))
 }
 
 // moved reports whether the write moved a struct of this key from one version to another.

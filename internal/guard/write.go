@@ -86,7 +86,7 @@ func RememberUpdate(db *gorm.DB) {
 	if saveAnew(db) {
 		return
 	}
-	unlinked.RefuseNothing(db)
+	unlinked.Refuse(db)
 	before := beginUse(db.Statement)
 	refuseSession(db, OpUpdate)
 	w := begin(db, OpUpdate)
@@ -125,7 +125,7 @@ func RememberCreate(db *gorm.DB) {
 
 // RememberDelete does the same for a delete. Its key may come from Model if the destination has none.
 func RememberDelete(db *gorm.DB) {
-	unlinked.RefuseNothing(db)
+	unlinked.Refuse(db)
 	before := beginUse(db.Statement)
 	refuseSession(db, OpDelete)
 	w := begin(db, OpDelete)

@@ -8,6 +8,8 @@ import (
 
 // Unlinked are the structs from which GORM may have removed an association: see package unlinked. The zero value is ready.
 type Unlinked struct {
+	Calls Calls // of Association(…)
+
 	count      atomic.Int64
 	mu         sync.Mutex
 	now, older map[Owner]losses

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -72,6 +73,23 @@ func (m *Model) isFenced(seen map[*schema.Schema]bool) bool {
 	return m.Fence != nil || slices.ContainsFunc(m.Roots, func(root *schema.Relationship) bool {
 		return !seen[root.FieldSchema] && m.Of(root.FieldSchema).isFenced(seen)
 	})
+}
+
+// Shows reports whether a struct shows that it was read from a row or written to one, or that it is new. If it shows neither, only the server knows.
+func (m *Model) Shows(row reflect.Value) (read, isNew bool) {
+	if m.Column == nil {
+		if m.Fence != nil {
+			_, zero := m.Fence.Field.ValueOf(context.Background(), row)
+			read = !zero
+		}
+		return read, false
+	}
+	held := m.Column.Read(row)
+	if m.Column.ZeroIsLoaded() && held.N == 0 && !m.Column.IsUnread(held) {
+		return false, false
+	}
+	read = m.Column.Loaded(held)
+	return read, !read
 }
 
 // memo holds what other packages remember of a model, each by a key of its own type, and whether the model needs a journal.

@@ -53,8 +53,14 @@ func note(db *gorm.DB) {
 	}
 }
 
-// RefuseNothing refuses an Association(…).Delete of a relation to one struct if no given struct has a key: it would remove nothing.
-func RefuseNothing(db *gorm.DB) {
+// Refuse refuses a statement of Association(…) that would take nothing away, or that must not follow the one before it.
+func Refuse(db *gorm.DB) {
+	refuseToGoOn(db)
+	refuseNothing(db)
+}
+
+// refuseNothing refuses an Association(…).Delete of a relation to one struct if no given struct has a key: it would remove nothing.
+func refuseNothing(db *gorm.DB) {
 	if db.Error != nil || install.Of(db) == nil || !isUnlinking(db.Statement) {
 		return
 	}

@@ -145,6 +145,7 @@ func AfterEnd(db *gorm.DB) {
 	if stmt.Schema == nil || install.Of(db) == nil {
 		return
 	}
+	noteCall(db)
 	all, is := stmt.Clauses[refusing].Expression.(refused)
 	if !is {
 		note(db)
