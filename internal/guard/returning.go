@@ -81,7 +81,7 @@ func (r *returning) Build(to clause.Builder) {
 		if i > 0 {
 			sql.Text(",")
 		}
-		if w := writeOf(stmt); w != nil && w.returning == r && w.upsert != nil && w.upsert.tells && field == w.version.Field {
+		if w := writeOf(stmt); w != nil && w.returning == r && w.upsert != nil && w.upsert.tells != byVersion && field == w.version.Field {
 			builder{SQL: sql, draft: &w.draft}.returnTold()
 			continue
 		}

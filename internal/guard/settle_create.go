@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -113,14 +114,9 @@ func (w *Write) refuseUnmatched(db *gorm.DB, rows int) {
 	w.refuse(db, err)
 }
 
-// present is how many of the rows exist.
-func present(rows []reflect.Value) (n int) {
-	for _, row := range rows {
-		if row.IsValid() {
-			n++
-		}
-	}
-	return n
+// present are those of the rows that exist.
+func present(rows []reflect.Value) []reflect.Value {
+	return slices.DeleteFunc(slices.Clone(rows), func(row reflect.Value) bool { return !row.IsValid() })
 }
 
 // settleUnseen is for an upsert that could not return its rows, so it is not known whether the structs equal them.
@@ -142,7 +138,7 @@ func (w *Write) settleUnseen(db *gorm.DB) {
 func (w *Write) settleUpsert(db *gorm.DB) {
 	conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	from, err := w.rowsOfUpsert(db)
-	lost := w.returning.len() - present(from)
+	lost := w.returning.len() - len(present(from))
 	if w.upsert.skips && dialect.Of(db).IsMySQL() {
 		w.keepInserted(db, from)
 	}
@@ -169,7 +165,7 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 		return
 	}
 	if w.mayHaveMet(from, len(conflict.Where.Exprs) > 0) {
-		w.refuseMet(db, present(from))
+		w.refuseMet(db, len(present(from)))
 		return
 	}
 	if !w.upsert.skips && !w.returning.back && len(conflict.Where.Exprs) == 0 && w.refuseUnstored(db, w.returning.len()) {
@@ -199,10 +195,6 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 		case w.version.is() && was.IsValid(): // and a child the first version, by its default
 			w.version.Write(row.Struct, w.version.Read(was))
 		}
-	}
-	if err := w.settleUnsure(db, from); err != nil {
-		w.refuse(db, err)
-		return
 	}
 	w.keepWritten(db.Statement)
 }

@@ -2,12 +2,10 @@ package guard
 
 import (
 	"reflect"
-	"slices"
 
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/column"
-	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/reading"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -28,35 +26,4 @@ func (w *Write) mirrorsRow(stmt *gorm.Statement, from, child reflect.Value) bool
 		}
 	}
 	return true
-}
-
-// settleUnsure gives children the version of their rows if they do not mirror them, but the statement has inserted them: the server stores a date
-// without its time, and a number at the scale of its column. It asks the server, which knows that nobody has updated or locked such a row.
-func (w *Write) settleUnsure(db *gorm.DB, from []reflect.Value) error {
-	stmt, v := db.Statement, &w.version
-	unsure := map[string]int{}
-	var keys [][]any
-	for i := range w.rows {
-		row, r := &w.rows[i], &w.upsert.rows[i]
-		if !r.unsure || r.loaded || !v.is() || !from[i].IsValid() || !row.Struct.CanAddr() || !v.Unset(v.Read(row.Struct)) ||
-			!v.Read(from[i]).Equal(v.Stored(row.next)) {
-			continue
-		}
-		if key, _ := statement.KeyOf(stmt, w.model.Schema, from[i]); key != nil {
-			keys = append(keys, key)
-			unsure[statement.KeyName(key)] = i
-		}
-	}
-	if len(keys) == 0 || w.upsert.tells || !statement.IsPostgres(db) || statement.Transaction(stmt) == nil || !journal.HasXmin(stmt) {
-		return nil
-	}
-	inserted, err := Rows(db, w.model, slices.Clone(w.model.Schema.PrimaryFieldDBNames), true, false,
-		KeyIn(w.model.Schema, keys), isInserted)
-	for _, row := range inserted {
-		key, _ := statement.KeyOf(stmt, w.model.Schema, row)
-		if i, is := unsure[statement.KeyName(key)]; is {
-			v.Write(w.rows[i].Struct, v.Read(from[i]))
-		}
-	}
-	return err
 }

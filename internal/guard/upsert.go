@@ -21,7 +21,7 @@ type upsert struct {
 	rows  []upsertRow
 	keyed [][]any        // the keys of its structs, if others have none and may only be inserted: see insertNew
 	had   *clause.Clause // the caller's clause, if all structs may only be inserted
-	tells bool           // the statement says which rows it inserts: see tell
+	tells telling        // how the statement says which rows it inserts: see tell
 	held  []heldField    // values of structs instead of which GORM would store other values
 	sent  []sentCell     // the version and the key of each struct among the sent values
 }

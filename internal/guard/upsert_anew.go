@@ -6,26 +6,48 @@ import (
 	"slices"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/match"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // A row that is returned at the version that its struct proposed was inserted. But a trigger can give an inserted row another version, or give an
-// updated row that version. If a table has triggers, the statement itself tells: it notes each row that it updates in a setting of the transaction.
-// For a row that it has not noted it returns a version that no row has, see [column.Version.Unread]. The xmax of a row does not tell: a foreign key
-// to the row sets it too.
+// updated row that version, and others can make such a trigger at any time. So PostgreSQL itself tells, in the statement: ON CONFLICT locks a row
+// before it updates it, so the row that it returns has an xmax, and one that it inserts has none. (After the statement the xmax no longer tells: a
+// foreign key to the row sets it too.) The rows of a view have no xmax. There the statement notes each row that it updates, in a setting of the
+// transaction, which takes longer. Instead of the version of an inserted row it returns one that no row has, see [column.Version.Unread].
 
-// tell makes an upsert say which rows it inserts, if their versions may not show it.
+// tell makes an upsert say which rows it inserts.
 func (d *draft) tell(stmt *gorm.Statement) {
 	u, v := d.upsert, &d.version
-	if u.skips || v.IsSystem() || !statement.IsPostgres(stmt.DB) || !d.returning.wanted() || !slices.Contains(d.returning.columns(), v.Field) {
+	if u.skips || v.IsSystem() || !statement.IsPostgres(stmt.DB) || !d.returning.wanted() || !slices.Contains(d.returning.columns(), v.Field) ||
+		!slices.ContainsFunc(u.rows, func(r upsertRow) bool { return r.unsure || u.mustExist(r) }) {
 		return
 	}
-	u.tells = slices.ContainsFunc(u.rows, func(r upsertRow) bool { return r.unsure || u.mustExist(r) }) && changesInserts(stmt)
+	u.tells = byNote
+	if hasXmax(stmt) {
+		u.tells = byXmax
+	}
+}
+
+// telling is how an upsert says which rows it inserts.
+type telling uint8
+
+const (
+	byVersion telling = iota // by their versions alone
+	byXmax
+	byNote
+)
+
+// hasXmax reports whether the statement may ask for the xmax of the rows of its table. If the answer is no longer true, the server refuses the
+// statement, or it notes rows for nothing.
+func hasXmax(stmt *gorm.Statement) bool {
+	table := statement.NameInSQL(stmt)
+	return journal.Ask(stmt, "xmax", table, "SELECT c.relkind='r' AND a.amname='heap' AND has_column_privilege(c.oid,x.attnum,'SELECT') "+
+		"FROM pg_class c JOIN pg_attribute x ON x.attrelid=c.oid AND x.attname='xmax' JOIN pg_am a ON a.oid=c.relam WHERE c.oid=to_regclass($1)", table)
 }
 
 // mustExist reports whether the row of a struct existed when it was read: if the upsert inserts the row, others have deleted it.
@@ -46,52 +68,80 @@ func (b builder) noted() string {
 
 // note begins an expression that notes an updated row and has the new version as its value: the caller writes that next, and then end.
 func (b builder) note() (end string) {
-	if !b.draft.upsert.tells {
+	if b.draft.upsert.tells != byNote {
 		return ""
 	}
 	b.Text("CASE WHEN set_config('gormlock.updated',", b.noted(), ",true) IS NOT NULL THEN ")
 	return " END"
 }
 
-// returnTold returns the version of a row. If the row was inserted although its struct was read, it returns the version that no row has. A child that
-// may be new gets that one if its row was inserted at the version that it proposed, and NULL if its row was updated and has another version.
+// updated writes the condition that the statement has updated the row.
+func (b builder) updated() {
+	if b.draft.upsert.tells == byXmax {
+		b.Text(statement.Quoted(b.Statement, b.Table, "xmax"), "::text<>'0'")
+		return
+	}
+	b.Text("current_setting('gormlock.updated',true)=", b.noted())
+}
+
+// returnTold returns the version of a row. If the row was inserted although its struct was read, it returns the version that no row has. So it does
+// if a trigger gave the inserted row a key that no struct has, unless it may be one that the database made. A child that may be new gets that
+// version if its row was inserted at the version that it proposed, and NULL if its row was updated and has another one.
 func (b builder) returnTold() {
 	d, v := b.draft, &b.draft.version
 	mustExist, unsure, name := d.structsWhere(d.upsert.mustExist), d.structsWhere(isUnsure), statement.Quoted(b.Statement, b.Table, v.Field.DBName)
-	version := name
+	created := slices.DeleteFunc(d.structsWhere(func(r upsertRow) bool { return !r.unsure && !d.upsert.mustExist(r) }), d.isKeyless)
+	version, unread := name, v.UnreadInSQL()
 	if v.IsInteger() {
 		version += "::bigint" // the column may be narrower than its field
 	}
-	b.Text("CASE WHEN current_setting('gormlock.updated',true)=", b.noted(), " THEN ")
+	b.Text("CASE WHEN ")
+	b.updated()
+	b.Text(" THEN ")
 	if len(unsure) > 0 {
-		b.Text("CASE WHEN ")
-		b.keysSent(unsure)
-		b.Text(" AND NOT ")
+		b.Text("CASE WHEN NOT ")
 		b.isAt(name, unsure, v.proposes)
-		b.Text(" THEN NULL ELSE ", version, " END")
-	} else {
-		b.Text(version)
-	}
-	if len(mustExist) > 0 {
-		b.Text(" WHEN ")
-		b.keysSent(mustExist)
-		b.Text(" THEN ", v.UnreadInSQL())
-	}
-	if len(unsure) > 0 {
-		b.Text(" WHEN ")
+		if others := append(slices.Clip(mustExist), created...); len(others) > 0 {
+			b.Text(" AND NOT ")
+			b.keysSent(others)
+		}
+		b.Text(" THEN NULL ELSE ", version, " END WHEN ")
 		b.keysSent(unsure)
 		b.Text(" AND ")
 		b.isAt(name, unsure, v.proposes)
-		b.Text(" THEN ", v.UnreadInSQL())
+		b.Text(" THEN ", unread)
+	} else {
+		b.Text(version)
 	}
-	b.Text(" ELSE ", version, " END AS ", b.Quote(v.Field.DBName))
+	switch known := append(slices.Clip(unsure), created...); {
+	case d.makesKeys() && len(mustExist) > 0:
+		b.Text(" WHEN ")
+		b.keysSent(mustExist)
+		b.Text(" THEN ", unread, " ELSE ", version)
+	case d.makesKeys():
+		b.Text(" ELSE ", version)
+	case len(known) > 0:
+		b.Text(" WHEN ")
+		b.keysSent(known)
+		b.Text(" THEN ", version, " ELSE ", unread)
+	default:
+		b.Text(" ELSE ", unread)
+	}
+	b.Text(" END AS ", b.Quote(v.Field.DBName))
 }
+
+// makesKeys reports whether the database makes the key of a row of the upsert.
+func (d *draft) makesKeys() bool {
+	return int(d.built.proposed) > len(d.rows) || slices.ContainsFunc(d.rows, func(r Row) bool { return r.Key == nil })
+}
+
+func (d *draft) isKeyless(i int) bool { return d.rows[i].Key == nil }
 
 // heedTold settles the children that may have been new, by what the statement says of their rows.
 func (w *Write) heedTold(from []reflect.Value) {
 	for i := range w.rows {
 		r, row, v := &w.upsert.rows[i], &w.rows[i], &w.version
-		if !w.upsert.tells || !r.unsure || !from[i].IsValid() {
+		if w.upsert.tells == byVersion || !r.unsure || !from[i].IsValid() {
 			continue
 		}
 		switch now := v.Read(from[i]); {
@@ -107,6 +157,9 @@ func (w *Write) heedTold(from []reflect.Value) {
 // storedAll says which rows an upsert inserted although their structs were read from rows: others have deleted those.
 func (j *judge) storedAll(db *gorm.DB, from []reflect.Value) (map[int]bool, error) {
 	u := j.upsert
+	if u.tells != byVersion {
+		return j.toldAnew(db, from)
+	}
 	anew, unclear := map[int]bool{}, false
 	for i := range j.rows {
 		r := u.rows[i]
@@ -114,8 +167,6 @@ func (j *judge) storedAll(db *gorm.DB, from []reflect.Value) (map[int]bool, erro
 			continue
 		}
 		switch now := j.version.Read(from[i]); {
-		case u.tells:
-			anew[i] = j.version.IsUnread(now)
 		case now.Equal(j.version.Stored(j.rows[i].next)) && (r.exists || r.moves || r.apart || !u.links):
 			anew[i] = true
 		case dialect.Of(db).IsMySQL():
@@ -132,14 +183,35 @@ func (j *judge) storedAll(db *gorm.DB, from []reflect.Value) (map[int]bool, erro
 	return nil, err
 }
 
+// toldAnew is storedAll for an upsert that says it. If a row has another key than its struct, and may be one whose key the database made, it is not
+// known whether it was inserted.
+func (j *judge) toldAnew(db *gorm.DB, from []reflect.Value) (map[int]bool, error) {
+	anew, sent := map[int]bool{}, make([][]any, len(j.rows))
+	for i := range j.rows {
+		if row := &j.rows[i]; from[i].IsValid() && j.upsert.mustExist(j.upsert.rows[i]) {
+			now := j.version.Read(from[i])
+			anew[i] = j.version.IsUnread(now) || now.Null && !row.Expected.Null
+			sent[i] = row.Key
+		}
+	}
+	if !j.makesKeys() {
+		return anew, nil
+	}
+	named, err := match.ByKey(db, j.model.Schema, sent, present(from))
+	if err != nil {
+		return nil, err
+	}
+	for i, key := range sent {
+		anew[i] = anew[i] || key != nil && !named[i].IsValid()
+	}
+	return anew, nil
+}
+
 // wasKept reports whether a row that the upsert has updated is still at its old version. A row that may be new can have been inserted at that one.
 func (j *judge) wasKept(db *gorm.DB, i int, now column.Value) bool {
 	u, v := j.upsert, &j.version
-	return u.tells && u.mustExist(u.rows[i]) && (!u.links || u.rows[i].moves) && !v.hasMoved(&j.rows[i], now) && !v.mayStay(db.Statement, &j.draft)
+	return u.tells != byVersion && u.mustExist(u.rows[i]) && (!u.links || u.rows[i].moves) && !v.hasMoved(&j.rows[i], now) && !v.mayStay(db.Statement, &j.draft)
 }
-
-// isInserted is true for a row that its transaction has inserted, and neither updated nor locked since: ON CONFLICT locks a row before it updates it.
-var isInserted = clause.Expr{SQL: "xmax::text = '0'"}
 
 // isBump reports whether an upsert computes this version from the one that the struct holds.
 func (j *judge) isBump(row *Row, now column.Value) bool {
@@ -150,21 +222,8 @@ func (j *judge) isBump(row *Row, now column.Value) bool {
 	return !now.Null && now.N == max(row.Expected.N, v.Initial)+1
 }
 
-// changesInserts reports whether a trigger of the statement's table, or of its partitions and children, may set a version. On PostgreSQL it also
-// reports whether a trigger, or a foreign key from the table to itself, may lock an inserted row.
+// changesInserts reports whether a trigger of MariaDB or MySQL may set the version of an inserted row.
 func changesInserts(stmt *gorm.Statement) bool {
-	table := statement.NameInSQL(stmt)
-	switch d := dialect.Of(stmt.DB); {
-	case d.IsMySQL():
-		return journal.Ask(stmt, "triggers", table, "SELECT EXISTS (SELECT 1 FROM information_schema.triggers "+
-			"WHERE event_object_schema = DATABASE() AND event_object_table = ? AND action_timing = 'BEFORE' AND event_manipulation = 'INSERT')", stmt.Table)
-	case !d.IsPostgres():
-		return false
-	}
-	return journal.Ask(stmt, "triggers", table, `WITH RECURSIVE below AS (SELECT to_regclass($1)::oid AS id UNION SELECT one.id FROM below, LATERAL (`+
-		`SELECT inhrelid AS id FROM pg_inherits WHERE inhparent = below.id UNION ALL `+
-		`SELECT refobjid FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass `+
-		`WHERE r.ev_class = below.id) AS one) `+
-		`SELECT EXISTS (SELECT FROM pg_trigger, below WHERE tgrelid = below.id AND NOT tgisinternal AND tgenabled <> 'D') `+
-		`OR EXISTS (SELECT FROM pg_constraint, below WHERE contype = 'f' AND conrelid = below.id AND confrelid IN (SELECT id FROM below))`, table)
+	return journal.Ask(stmt, "triggers", statement.NameInSQL(stmt), "SELECT EXISTS (SELECT 1 FROM information_schema.triggers "+
+		"WHERE event_object_schema = DATABASE() AND event_object_table = ? AND action_timing = 'BEFORE' AND event_manipulation = 'INSERT')", stmt.Table)
 }

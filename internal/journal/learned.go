@@ -163,11 +163,11 @@ func heed(learned *install.Learned, database any, text sqltext.Text, unheard boo
 	}
 }
 
-// Relearn forgets what servers have said of names if the server did not find one in a statement: another session may have put another table or
-// view in the place of a table.
+// Relearn forgets what servers have said of names if the server did not find one in a statement, or cannot do with it what it could: another
+// session may have put another table or view in the place of a table, or taken a right away.
 func Relearn(stmt *gorm.Statement, err error) {
 	switch sqlstate.Of(err) {
-	case sqlstate.UndefinedColumn, sqlstate.UndefinedTable, sqlstate.InvalidColumnReference:
+	case sqlstate.UndefinedColumn, sqlstate.UndefinedTable, sqlstate.InvalidColumnReference, sqlstate.FeatureNotSupported, sqlstate.InsufficientPrivilege:
 		if s := install.Of(stmt.DB); s != nil {
 			s.Learned.Forget()
 		}

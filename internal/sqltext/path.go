@@ -34,7 +34,7 @@ func (s *statement) turns(text string) turn {
 		return turn{names: true, session: true, sets: setByCall(text)}
 	case s.makes, is(text, first, "create"), is(text, first, "alter"), is(text, first, "drop"), is(text, first, "import"):
 		return turn{names: true, tables: true}
-	case is(text, first, "do"), is(text, first, "call"): // their code is not in the text
+	case is(text, first, "do"), is(text, first, "call"), s.other && !s.from && is(text, first, "select"): // their code is not in the text
 		return turn{names: true, tables: true}
 	case is(text, first, "use"):
 		return turn{names: true, session: true, sets: SearchPath}

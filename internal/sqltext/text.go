@@ -164,6 +164,8 @@ type statement struct {
 	head  [6]token
 	count int  // of its tokens
 	calls bool // it calls a function that may write, or has a word of a statement that writes
+	other bool // it calls a function that is not well known
+	from  bool // it has a FROM
 	path  bool // it calls set_config for a setting that decides where names are looked up
 	makes bool // it is a SELECT INTO
 }
@@ -184,12 +186,14 @@ func (s *statement) read(l *lexer) (more bool) {
 		case opening:
 			parens++
 			s.calls = s.calls || !harmless(l.text, before)
+			s.other = s.other || !isWellKnown(l.text, before)
 		case closing:
 			parens--
 		case word:
 			body += s.nesting(l.text, t, body)
 			s.calls = s.calls || isWriting(l.text, t, before)
 			s.path = s.path || is(l.text, t, "set_config") && isOfPath(l.text[t.end:])
+			s.from = s.from || is(l.text, t, "from")
 			s.makes = s.makes || makesTable(l.text, t, before)
 		case quoted, coded, other:
 		}

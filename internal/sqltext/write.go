@@ -1,21 +1,16 @@
 package sqltext
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // writes reports whether the statement may write rows. A statement only reads if its first word says so and it calls no function
 // that may write.
 func (s *statement) writes(text string) bool {
 	first := s.head[0]
-	if first.kind == opening { // (SELECT …) UNION …
+	if s.reads(text) { // or it is (SELECT …) UNION …
 		return s.calls
-	}
-	if first.kind != word {
-		return true
-	}
-	for _, known := range reading {
-		if is(text, first, known) {
-			return s.calls
-		}
 	}
 	for _, known := range setting {
 		if is(text, first, known) {
@@ -23,6 +18,11 @@ func (s *statement) writes(text string) bool {
 		}
 	}
 	return true
+}
+
+// reads reports whether the statement's first word says that it reads.
+func (s *statement) reads(text string) bool {
+	return s.head[0].kind == opening || slices.ContainsFunc(reading, func(known string) bool { return is(text, s.head[0], known) })
 }
 
 // isCounted reports whether the server's answer to the statement has the number of written rows.
