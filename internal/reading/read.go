@@ -60,10 +60,15 @@ func Keep(db *gorm.DB, columns *statement.Columns) {
 	refuseDoubled(db, columns)
 }
 
+// mayHaveFailed reports whether the server failed the query, or nobody says whether it did. What it returned can be unreadable for the program alone.
+func mayHaveFailed(db *gorm.DB) bool {
+	return sqlstate.Of(db.Error) != "" || sqlstate.IsOfTheNetwork(db.Error) || db.Statement.Context.Err() != nil
+}
+
 // loseTakenBack makes structs count as not read if their query, outside of a transaction, failed after it returned rows. It may have written them:
 // UPDATE … RETURNING, whose commit fails.
 func loseTakenBack(db *gorm.DB, rows reflect.Value) {
-	if db.Error == nil || db.DryRun || db.RowsAffected == 0 || install.Of(db) == nil || statement.Transaction(db.Statement) != nil || sqlstate.Of(db.Error) == "" {
+	if db.Error == nil || db.DryRun || db.RowsAffected == 0 || install.Of(db) == nil || statement.Transaction(db.Statement) != nil || !mayHaveFailed(db) {
 		return
 	}
 	if r := Of(db.Statement, rows); r != nil {
