@@ -55,6 +55,7 @@ var parts = map[string]string{
 	"sessionlock/internal/wire/answer.go":  "holder.Error",
 	"internal/sound/sound.go":              "who tells of the caller's error",
 	"work/engine.go":                       "the job's row",
+	"work/ask.go":                          "the job's row",
 	"work/worker.go":                       "the job's row",
 	"work/rows.go":                         "the line that logs it",
 	"work/job.go":                          "the job's row",

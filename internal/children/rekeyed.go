@@ -60,7 +60,8 @@ func Becomes(db *gorm.DB, s *schema.Schema, all ...Rekeyed) (int, error) {
 	var keys [][]any
 	var asked []int
 	for i, r := range all {
-		if statement.KeyName(r.before) != statement.KeyName(r.after) && !(r.isNew && statement.KeyName(r.filled()) == statement.KeyName(r.after)) {
+		after := statement.KeyName(r.after)
+		if statement.KeyName(r.before) != after && (!r.isNew || statement.KeyName(r.filled()) != after) {
 			keys, asked = append(keys, r.before, r.filled(), r.after), append(asked, i)
 		}
 	}

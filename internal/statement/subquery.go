@@ -38,23 +38,23 @@ func FailAround(db *gorm.DB) {
 // programs create the row then.
 func around(err error) error {
 	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return foundNothing{err}
+		return foundNothingError{err}
 	}
 	return err
 }
 
-// foundNothing is an error of a sub-query that is, or has, ErrRecordNotFound.
-type foundNothing struct{ err error }
+// foundNothingError is an error of a sub-query that is, or has, ErrRecordNotFound.
+type foundNothingError struct{ err error }
 
-func (e foundNothing) Error() string {
+func (e foundNothingError) Error() string {
 	return "gormlock: a query that is an argument of this statement was executed before, and failed: pass a query that was not executed: " + e.err.Error()
 }
 
-func (e foundNothing) Is(target error) bool {
-	return target != gorm.ErrRecordNotFound && errors.Is(e.err, target) //nolint:errorlint // the sentinel itself
+func (e foundNothingError) Is(target error) bool {
+	return target != gorm.ErrRecordNotFound && errors.Is(e.err, target)
 }
 
-func (e foundNothing) As(target any) bool { return errors.As(e.err, target) }
+func (e foundNothingError) As(target any) bool { return errors.As(e.err, target) }
 
 // asName is an error as a name that no table has. Servers say which name they do not know.
 func asName(err error) string {

@@ -1,4 +1,4 @@
-package rollbacks_test
+package transactions_test
 
 import (
 	"errors"
