@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,16 +13,34 @@ import (
 //
 // Other drivers may watch the ctx of a BEGIN as long as the transaction is open. So they get a ctx that only this package ends:
 // see beginByDriver.
-type steps struct{ now context.Context }
+//
+// If the program's ctx is of a type of its own, a goroutine of package context asks for Done, perhaps only after the step.
+type steps struct {
+	ctx   context.Context
+	back  context.Context // of a rollback
+	rolls atomic.Bool     // back is set
+}
 
-func (s *steps) Deadline() (deadline time.Time, ok bool) { return s.now.Deadline() }
-func (s *steps) Done() <-chan struct{}                   { return s.now.Done() }
-func (s *steps) Err() error                              { return s.now.Err() }
-func (s *steps) Value(key any) any                       { return s.now.Value(key) }
+func (s *steps) now() context.Context {
+	if s.rolls.Load() {
+		return s.back
+	}
+	return s.ctx
+}
+
+func (s *steps) Deadline() (deadline time.Time, ok bool) { return s.now().Deadline() }
+func (s *steps) Done() <-chan struct{}                   { return s.now().Done() }
+func (s *steps) Err() error                              { return s.now().Err() }
+func (s *steps) Value(key any) any                       { return s.now().Value(key) }
+
+func (s *steps) rollBack(ctx context.Context) {
+	s.back = ctx
+	s.rolls.Store(true)
+}
 
 // beginBySteps begins a transaction of pgx.
 func (c *loan) beginBySteps(opts driver.TxOptions) (*lentTx, error) {
-	c.steps = steps{c.opening.ctx}
+	c.steps = steps{ctx: c.opening.ctx}
 	tx, err := c.beginDriver(&c.steps, opts)
 	// As in database/sql: if the driver only refuses to begin, the connection stays open.
 	c.clean = err != nil && c.opening.ctx.Err() == nil && !errors.Is(err, driver.ErrBadConn)
@@ -41,6 +60,6 @@ func (t *lentTx) bound() (done func()) {
 		return func() { timer.Stop() }
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.conn.opening.ctx), rollbackTime)
-	t.conn.steps = steps{ctx}
+	t.conn.steps.rollBack(ctx)
 	return cancel
 }
