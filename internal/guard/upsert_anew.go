@@ -207,10 +207,11 @@ func (j *judge) toldAnew(db *gorm.DB, from []reflect.Value) (map[int]bool, error
 	return anew, nil
 }
 
-// wasKept reports whether a row that the upsert has updated is still at its old version. A row that may be new can have been inserted at that one.
+// wasKept reports whether a row that the upsert has updated is still at its old version. A row that may be new can have been inserted at that one. A
+// child that is only linked stays at its version if it was linked before; its foreign key comes back with the row.
 func (j *judge) wasKept(db *gorm.DB, i int, now column.Value) bool {
 	u, v := j.upsert, &j.version
-	return u.tells != byVersion && u.mustExist(u.rows[i]) && (!u.links || u.rows[i].moves) && !v.hasMoved(&j.rows[i], now) && !v.mayStay(db.Statement, &j.draft)
+	return u.tells != byVersion && u.mustExist(u.rows[i]) && !u.links && !v.hasMoved(&j.rows[i], now) && !v.mayStay(db.Statement, &j.draft)
 }
 
 // isBump reports whether an upsert computes this version from the one that the struct holds.
