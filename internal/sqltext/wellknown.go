@@ -41,7 +41,7 @@ var wellKnown = setOf(strings.Fields(`
 	to_tsvector to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery ts_rank ts_rank_cd ts_headline setweight strip numnode querytree
 	abbrev broadcast host hostmask masklen netmask network set_masklen inet_same_family inet_merge text
 	inet_client_addr inet_client_port inet_server_addr inet_server_port current_schemas current_user session_user current_role
-	current_query has_table_privilege has_column_privilege has_any_column_privilege has_schema_privilege has_function_privilege
+	current_query has_table_privilege has_any_column_privilege has_schema_privilege has_function_privilege
 	has_sequence_privilege has_database_privilege row_security_active col_description obj_description shobj_description
 	to_regtype to_regproc to_regprocedure to_regnamespace to_regrole to_regoper to_regcollation regclass regtype oid
 	num_nulls num_nonnulls box circle point polygon path line lseg area center distance length

@@ -79,5 +79,5 @@ var harmlessWords = []string{
 	"to_date", "to_number", "to_timestamp", "now", "clock_timestamp", "statement_timestamp", "date_trunc", "date_part", "age",
 	"make_interval", "generate_series", "unnest", "array_length", "cardinality", "array_position", "to_json", "to_jsonb",
 	"jsonb_array_elements", "jsonb_extract_path", "set_config", "current_setting", "current_database", "current_schema", "version",
-	"to_regclass", "format_type", "quote_ident", "quote_literal", "gen_random_uuid",
+	"to_regclass", "has_column_privilege", "format_type", "quote_ident", "quote_literal", "gen_random_uuid",
 }
