@@ -131,8 +131,7 @@ func (e *ended) isReadSince(row reflect.Value) bool {
 	if one == nil || slices.Contains(e.late, row.Type()) {
 		return false
 	}
-	at := lastReadInto(one.model, row)
-	return at > 0 && !slices.ContainsFunc(one.keepers, func(by keeper) bool { return by.at() >= at })
+	return one.readOutside() > 0
 }
 
 // moment orders the times at which structs were left: by their statement, and within a statement by their number.

@@ -70,3 +70,18 @@ func TestLastReadInto(t *testing.T) {
 		t.Error("a struct without a key was read")
 	}
 }
+
+// A read into another struct, which was at the same address before, says nothing of the struct that a transaction has there.
+func TestUsed_atAnAddressThatWasAnothersBefore(t *testing.T) { //nolint:paralleltest // it has a read of its own
+	m, one := modelOf(t, &item{}), &item{ID: 1, Version: 2}
+	NoteRead(m, at(one)) // long before
+	noted, p := NewRead(), NewPlaces()
+	noted.Note(m, Table{}, at(one))
+	p.AddNoted(noted)
+	if p.used(at(one)) > 0 {
+		t.Error("it counts as read since")
+	}
+	if NoteRead(m, at(one)); p.used(at(one)) == 0 {
+		t.Error("it was read since")
+	}
+}

@@ -81,7 +81,7 @@ func (p *Places) used(row reflect.Value) (at int64) {
 		return 0
 	}
 	if one := p.place(row); one != nil {
-		at = lastReadInto(one.model, row)
+		at = one.readOutside()
 	}
 	if p.all == nil {
 		return at
@@ -112,4 +112,14 @@ func (p *Places) isUsed(one *place) bool {
 		}
 	}
 	return at > 0
+}
+
+// readOutside is when a query outside of transactions read into a place, after the last statement of this transaction that had a struct there; 0: none
+// did, or that is not known. An older one may have read another struct, which was at this address before.
+func (p *place) readOutside() int64 {
+	at := lastReadInto(p.model, p.row)
+	if len(p.keepers) == 0 || slices.ContainsFunc(p.keepers, func(by keeper) bool { return by.at() >= at }) {
+		return 0
+	}
+	return at
 }
