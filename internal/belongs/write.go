@@ -212,7 +212,7 @@ func beforeWrite(db *gorm.DB) {
 		}
 	}
 	for _, h := range w.held { // associations may share a column
-		if (h.saved && h.assigned && w.from != form || h.fits && !h.place.IsZero()) && statement.KeyOfOther(h.relation, h.place) != statement.LinkOf(h.relation, h.row) {
+		if (h.saved && h.assigned && w.from != form || h.fits && !h.assigned && !h.place.IsZero()) && statement.KeyOfOther(h.relation, h.place) != statement.LinkOf(h.relation, h.row) {
 			fault.Add(db, w.contradicts(h))
 			return
 		}
