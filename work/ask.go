@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -34,30 +35,74 @@ func (e *unaskedError) Unwrap() error { return e.cause }
 
 // handleAlone reads the row of a job, if this process still has it, and handles the job.
 func (w *Worker[T]) handleAlone(ctx context.Context, e *engine, it *item) error {
-	row, sent, err := w.ask(ctx, e, it)
+	found, sent, err := w.ask(ctx, e, []*item{it})
 	if unasked := (*unaskedError)(nil); errors.As(err, &unasked) {
 		rest(ctx, unaskedPause)
 	}
 	if err != nil {
 		return err
 	}
+	row := found[it]
+	if row == nil { // the job was taken over or stopped, or somebody has locked the row
+		return errNotBegun
+	}
 	e.proved([]*item{it}, sent)
 	return w.handle(ctx, row)
 }
 
-// ask reads the row with a statement that claims: GORM cannot close the rows of a query if a [database/sql.Scanner] panics. It renews the lease.
-func (w *Worker[T]) ask(ctx context.Context, e *engine, it *item) (row *T, sent holder.Instant, err error) {
+// handleUnproven asks for a job in one statement with those in the queue that are as unproven, and handles the job. If that fails, each of them is
+// asked for alone.
+func (w *Worker[T]) handleUnproven(ctx context.Context, e *engine, it *item) error {
+	row := w.askWithQueue(e, it)
+	if row == nil {
+		return w.handleAlone(ctx, e, it)
+	}
+	return w.handle(ctx, row)
+}
+
+// askWithQueue returns the row of a job, or nil if it must be asked for alone.
+func (w *Worker[T]) askWithQueue(e *engine, it *item) *T {
+	waiting := e.takeUnproven()
+	if len(waiting) == 0 {
+		return nil
+	}
+	var found map[*item]*T
+	defer func() { // also if code of the model ends the goroutine
+		e.queueAgain(waiting, func(one *item) (is bool) {
+			if found == nil {
+				e.alone(one)
+				return true
+			}
+			row := found[one]
+			one.handle = func(ctx context.Context) error { return w.handle(ctx, row) }
+			return row != nil
+		})
+	}()
+	asked := append([]*item{it}, waiting...)
+	rows, sent, err := w.ask(e.base, e, asked)
+	if err != nil {
+		return nil
+	}
+	found = rows
+	e.proved(slices.DeleteFunc(asked, func(one *item) bool { return found[one] == nil }), sent)
+	return found[it]
+}
+
+// ask reads the rows of those of the jobs that this process still has, if nobody has locked them. It renews their leases. It does so with a
+// statement that claims: GORM cannot close the rows of a query if a [database/sql.Scanner] panics.
+func (w *Worker[T]) ask(ctx context.Context, e *engine, list []*item) (found map[*item]*T, sent holder.Instant, err error) {
 	select {
 	case e.asks <- struct{}{}:
 		defer func() { <-e.asks }()
 	case <-ctx.Done():
 		return nil, sent, errNotBegun
 	}
+	ids, claims := arrays(list)
 	var rows []T
 	for n := range askTries {
 		sent = e.proofs.clock()
-		rows, err = w.claimRows(ctx, 1, map[string]any{}, func(q *gorm.DB) *gorm.DB {
-			return q.Where(w.t.sql("{ID} = ? AND {ClaimedBy} = ? AND {State} || '' = 'running'"), it.id, it.claim)
+		rows, err = w.claimRows(ctx, power(len(list)), map[string]any{}, func(q *gorm.DB) *gorm.DB {
+			return q.Where(w.t.sql("{ID} = ANY(?::bigint[]) AND {ClaimedBy} = ANY(?::text[]) AND {State} || '' = 'running'"), ids, claims)
 		})
 		if !mayBeLost(err) {
 			break
@@ -69,10 +114,23 @@ func (w *Worker[T]) ask(ctx context.Context, e *engine, it *item) (row *T, sent 
 		return nil, sent, &unaskedError{err}
 	case err != nil:
 		return nil, sent, fmt.Errorf("the job cannot be read: %w", err)
-	case len(rows) == 0: // it was taken over or stopped, or somebody has locked the row
-		return nil, sent, errNotBegun
 	}
-	return &rows[0], sent, nil
+	type claimed struct {
+		id    int64
+		claim string
+	}
+	read := make(map[claimed]*T, len(rows))
+	for i := range rows {
+		j := any(&rows[i]).(isJob).job() //nolint:forcetypeassert // checked by New
+		read[claimed{j.ID, j.ClaimedBy}] = &rows[i]
+	}
+	found = make(map[*item]*T, len(rows))
+	for _, it := range list {
+		if row := read[claimed{it.id, it.claim}]; row != nil {
+			found[it] = row
+		}
+	}
+	return found, sent, nil
 }
 
 // mayBeLost reports whether the answer may be lost. Code of the model that reads a damaged value may return the same error, but does so each time.

@@ -19,6 +19,7 @@ type item struct {
 	level    level
 	priority int
 	handle   func(ctx context.Context) error
+	apart    bool // its handler reads the row itself, because another row of the claim may be one that cannot be read
 	shared   *attempt
 
 	// under crew.mu
@@ -27,6 +28,7 @@ type item struct {
 	cancel  context.CancelCauseFunc // of its handler's context
 	over    bool                    // its outcome is known, or another process has the job
 	proof   holder.Instant          // the lease counts from here
+	took    time.Duration           // how long the server took to confirm it
 	seen    holder.Instant          // when the server last said that this process has the job, while its row was locked
 	expired bool                    // its lease ended while its handler ran
 }
@@ -43,6 +45,7 @@ type crew struct {
 	mu       sync.Mutex
 	cond     sync.Cond // signals that a job is queued, or that the run ends
 	queue    []*item   // claimed, but not begun
+	asked    int       // how many more are queued when the server has said whether this process still has them
 	held     map[int64]*item
 	outcomes []outcome // to be stored
 	apart    int       // how many more outcomes the server has refused to store
@@ -84,7 +87,7 @@ func (c *crew) wants() int {
 	if c.pace.given > 0 {
 		ahead = int(min(int64(horizon)*int64(c.size)/max(int64(c.pace.average), 1), int64(c.size*aheadMost)))
 	}
-	load, room := c.pace.busy+len(c.queue)+len(c.outcomes)/2, c.size+ahead // so jobs are not claimed faster than outcomes are stored
+	load, room := c.pace.busy+len(c.queue)+c.asked+len(c.outcomes)/2, c.size+ahead // so jobs are not claimed faster than outcomes are stored
 	want := room - load
 	if len(c.queue) > 0 && want*2 < room {
 		return 0
@@ -140,7 +143,7 @@ func (c *crew) hold(got []*item, sent holder.Instant) {
 		if earlier := c.held[it.id]; earlier != nil {
 			c.lose(earlier)
 		}
-		it.claimed, it.proof = time.Now(), sent
+		it.claimed, it.proof, it.took = time.Now(), sent, c.proofs.clock().Since(sent)
 		c.held[it.id] = it
 	}
 }
@@ -298,7 +301,7 @@ func (c *crew) idle() bool {
 func (c *crew) hasRoom() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pace.busy+len(c.queue) < c.size
+	return c.pace.busy+len(c.queue)+c.asked < c.size
 }
 
 func poke(c chan struct{}) {

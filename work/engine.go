@@ -25,6 +25,8 @@ const (
 	// unproven is how long a job that was claimed in advance may wait before its handler first asks the server whether this process still has the
 	// job: somebody may have stopped it. With fast handlers no job waits that long.
 	unproven = 4 * horizon
+	// unprovenMost is how long it may wait if the server is slow to answer.
+	unprovenMost = 2 * time.Second
 	// stale is how long a job that was claimed in advance may wait before it is released for other processes.
 	stale = time.Second
 	// behind is the longest time between two looks for jobs that claims have passed.
@@ -49,6 +51,7 @@ type engine struct {
 	scout   chan struct{}   // for the scout: look now
 	claims  atomic.Int64    // how many claims were made
 	alone   func(it *item)  // notes that the handler of this job must read the row itself
+	doubt   func(it *item)  // notes that the handler of this job must ask whether this process still has it
 	asks    chan struct{}   // has an element for each handler that does so now
 	turn    int             // whether suspects (0) or other jobs (1) get one more if the number of jobs to claim is odd
 	unsure  bool            // a claim failed here, but the server may have executed it; used by one goroutine at a time
@@ -107,8 +110,8 @@ func (e *engine) work() {
 			whole = true
 			return
 		}
-		if e.isUnproven(it) {
-			e.alone(it)
+		if !it.apart && e.isUnproven(it) {
+			e.doubt(it)
 		}
 		e.run(ctx, it)
 	}

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/gormlock/gormlock/internal/holder"
@@ -37,7 +38,46 @@ func (p proofs) ranOut(it *item) bool { return p.remains(it, p.clock()) <= 0 }
 func (c *crew) isUnproven(it *item) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.proofs.clock().Since(it.proof) > unproven
+	return c.waitsLong(it)
+}
+
+// waitsLong is isUnproven for a caller that holds mu. If the server took long to confirm the lease, so would the question: then the job may wait
+// longer, or nothing would be left of the time that an answer is good for.
+func (c *crew) waitsLong(it *item) bool {
+	return c.proofs.clock().Since(it.proof) > min(max(unproven, 2*it.took), unprovenMost)
+}
+
+// takeUnproven takes jobs from the queue for which this process must ask, so that all are asked for together.
+func (c *crew) takeUnproven() (list []*item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue = slices.DeleteFunc(c.queue, func(it *item) bool {
+		is := !it.apart && !it.over && c.waitsLong(it) && !c.proofs.ranOut(it)
+		if is {
+			list = append(list, it)
+		}
+		return is
+	})
+	c.asked += len(list)
+	return list
+}
+
+// queueAgain puts such jobs back at the head of the queue, and gives back those that this process does not have any more.
+func (c *crew) queueAgain(list []*item, has func(*item) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked -= len(list)
+	var queue []*item
+	for _, it := range list {
+		if has(it) && !c.stopping {
+			queue = append(queue, it)
+		} else {
+			c.giveBack([]*item{it})
+		}
+	}
+	c.queue = append(queue, c.queue...)
+	c.cond.Broadcast()
+	poke(c.signal)
 }
 
 // proved notes that the server has confirmed these leases for their whole length. sent is when the statement was sent.
@@ -46,7 +86,7 @@ func (c *crew) proved(list []*item, sent holder.Instant) {
 	defer c.mu.Unlock()
 	for _, it := range list {
 		if sent.Mono > it.proof.Mono {
-			it.proof = sent
+			it.proof, it.took = sent, c.proofs.clock().Since(sent)
 		}
 	}
 }

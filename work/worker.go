@@ -167,7 +167,11 @@ func (w *Worker[T]) engine(ctx context.Context) (*engine, error) {
 		return w.claim(ctx, e, n, scope)
 	}
 	e.alone = func(it *item) {
+		it.apart = true
 		it.handle = func(ctx context.Context) error { return w.handleAlone(ctx, e, it) }
+	}
+	e.doubt = func(it *item) {
+		it.handle = func(ctx context.Context) error { return w.handleUnproven(ctx, e, it) }
 	}
 	e.log = func(ctx context.Context, format string, args ...any) { w.db.Logger.Warn(ctx, format, args...) }
 	e.source = &levels{e: e, at: map[level]*position{}}
