@@ -112,7 +112,7 @@ func (p *part) foreignAfter(relation *schema.Relationship, row reflect.Value, as
 // moveLikely moves a root if a row has it, or exists and gets it. Otherwise the root stays, and nothing is compared.
 func (p *part) moveLikely(l *likely) error {
 	m := model.OfSchema(p.db, l.schema)
-	if m.Err != nil || m.Column == nil || guard.Moved(p.db.Statement, m, l.key) {
+	if m.Err != nil || m.Column == nil || p.mayWrite(&l.root) || guard.Moved(p.db.Statement, m, l.key) {
 		return m.Err
 	}
 	conditions := []clause.Expression{p.condition(l)}

@@ -3,11 +3,13 @@ package aggregate
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/asked"
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
@@ -65,7 +67,7 @@ func After(db *gorm.DB) {
 	if db.Error == nil && db.RowsAffected == 0 && asked.Of(stmt).Touches() && !asked.Of(stmt).IsTentative() {
 		fault.Add(db, gorm.ErrRecordNotFound) // the error rolls the moves of the roots back
 	}
-	p.db = db
+	p.db, p.written = db, true
 	p.explainFailure()
 	if db.Error != nil {
 		if len(p.done) > 0 {
@@ -81,6 +83,9 @@ func After(db *gorm.DB) {
 		rows, err = p.ask()
 	}
 	if err == nil {
+		if dialect.Of(db).IsMySQL() && p.keeps { // it returns the rows that are there too
+			rows = slices.DeleteFunc(rows, func(row reflect.Value) bool { return p.isThere(p.storedKey(row)) })
+		}
 		for _, row := range rows {
 			p.addOf(row)
 			if p.late { // it may have had another root
@@ -88,6 +93,9 @@ func After(db *gorm.DB) {
 			}
 		}
 		err = p.move()
+	}
+	if err == nil && db.RowsAffected > 0 {
+		err = p.moveNamed()
 	}
 	if err != nil {
 		journal.Doom(db, err)

@@ -19,11 +19,14 @@ type part struct {
 	db       *gorm.DB
 	model    *model.Model
 	found    []*root
+	named    []*root         // those whose rows the statement itself may write
 	done     map[string]bool // the roots that were found, by name
 	held     []holding       // the structs of roots that parts hold
 	seen     *guard.Observation
 	answer   // what is known of the rows before the write
 	deletes  bool
+	keeps    bool // an upsert that leaves existing rows as they are
+	written  bool // the statement was executed
 	late     bool // which rows are written is only known afterwards; their roots move then
 	unscoped bool // the roots of soft-deleted parts may be soft-deleted too
 }

@@ -38,31 +38,33 @@ func (p *part) move() error {
 	p.found = nil
 	slices.SortFunc(roots, func(a, b *root) int { return strings.Compare(a.name, b.name) })
 	for _, r := range roots {
-		err := p.take(r)
-		if session := p.sessionOf(r); err == nil && session != nil {
-			err = r.move(session)
-		}
-		if err != nil {
+		if err := p.take(r); err != nil {
 			return err
+		}
+		if p.mayWrite(r) {
+			p.named = append(p.named, r)
+			continue
+		}
+		if p.written {
+			p.follow(r)
+		}
+		if session := p.sessionOf(r); session != nil {
+			if err := r.move(session); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// sessionOf returns the session in which a root moves. It is nil if the root moves anyway: it is a part of a part of
-// itself, or the statement itself writes it.
+// sessionOf returns the session in which a root moves. It is nil if the root moves already, and is a part of a part of itself.
 func (p *part) sessionOf(r *root, settings ...any) *gorm.DB {
 	value, _ := p.db.Statement.Settings.Load(statement.MovingRoots)
 	moving, _ := value.([]string)
-	for _, written := range []any{p.db.Statement.Model, p.db.Statement.Dest} {
-		for _, key := range p.keys(reflect.ValueOf(written)) {
-			moving = append(slices.Clip(moving), nameOf(p.model.Schema, key))
-		}
-	}
 	if slices.Contains(moving, r.name) {
 		return nil
 	}
-	session := p.db.Session(&gorm.Session{NewDB: true}).Set(statement.MovingRoots, append(slices.Clip(moving), r.name))
+	session := p.db.Session(&gorm.Session{NewDB: true}).Set(statement.MovingRoots, append(slices.Clip(moving), r.name)).Set(outerSetting, p)
 	for i := 0; i+1 < len(settings); i += 2 {
 		session = session.Set(settings[i].(string), settings[i+1]) //nolint:forcetypeassert // the keys are names
 	}
@@ -128,6 +130,7 @@ func (r *root) touchByKey(db *gorm.DB) error {
 
 // touch moves the root, with a struct of it or with its key.
 func (r *root) touch(db *gorm.DB, row reflect.Value, conditions ...clause.Expression) error {
+
 	if row.IsValid() {
 		return reload.Touch(db, row.Addr().Interface(), conditions...)
 	}

@@ -50,14 +50,6 @@ func (p *part) op() guard.Op {
 	return guard.OpUpdate
 }
 
-// keysOfStatement are the keys of the structs that it writes.
-func (p *part) keysOfStatement() [][]any {
-	if stmt := p.db.Statement; p.deletes || slices.Contains(stmt.BuildClauses, "VALUES") {
-		return p.keys(reflect.ValueOf(stmt.Dest))
-	}
-	return p.keys(reflect.ValueOf(p.db.Statement.Model))
-}
-
 // stored finds the existing rows that meet these conditions, and locks them, so they keep their roots.
 func (p *part) stored(unscoped bool, conditions ...clause.Expression) (err error) {
 	p.there, err = p.read(unscoped, true, conditions...)
@@ -167,7 +159,7 @@ func (p *part) ask() ([]reflect.Value, error) {
 		}
 		keys = p.keys(stmt.ReflectValue)
 		keys = append(keys, p.keysOfMaps()...)
-		keys = slices.DeleteFunc(keys, func(key []any) bool { return p.isThere(key) && statement.DoesNothing(stmt) })
+		keys = slices.DeleteFunc(keys, func(key []any) bool { return p.isThere(key) && p.keeps })
 		if int64(len(keys)) < written {
 			return nil, fmt.Errorf("gormlock: %s has a root, and the maps do not show the keys of the rows that were created: create structs, or give the maps their keys", p.model.Schema.Name)
 		}

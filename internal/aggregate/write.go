@@ -39,6 +39,7 @@ func (p *part) created() error {
 
 func (p *part) upserted(conflict clause.OnConflict) error {
 	stmt := p.db.Statement
+	p.keeps = conflict.DoNothing
 	onKey := conflict.OnConstraint == ""
 	if len(conflict.Columns) > 0 { // other columns than the key belong to another unique index
 		named := map[*schema.Field]bool{}

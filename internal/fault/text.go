@@ -36,6 +36,8 @@ func (s *Stale) Text() string {
 		fmt.Fprintf(&b, "version %s is stale, the row is %s", Version(s.Expected), s.away())
 	case s.Actual == nil && s.Expected == nil && s.Cause != nil:
 		b.WriteString("another transaction has changed " + s.one())
+	case s.Actual == nil && s.Expected == nil:
+		b.WriteString("some of the rows were not written, because they are stale or by the conditions, and the server does not say which: write them without conditions, or one at a time")
 	case s.Actual == nil:
 		fmt.Fprintf(&b, "version %s is stale", Version(s.Expected))
 	default:
