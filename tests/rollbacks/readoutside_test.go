@@ -79,7 +79,7 @@ func TestRollback_structIsReadOutside(t *testing.T) {
 							stand.MustDo(t, db.First(one, 2))
 						}
 					}
-					later := func() {}
+					var later func()
 					if first == "read, then end" {
 						read()
 						later = end(tx, stop)

@@ -152,7 +152,9 @@ func TestRoot_thatIsDeletedWithItsPart(t *testing.T) {
 			root := stand.Made(t, db, twig{A: 1})
 			child := stand.Made(t, db, twig{A: 2, ParentID: &root.ID})
 			stand.Must(t, db.First(&root, root.ID).Error)
-			stand.Must(t, stand.Begin[in](db, func(tx *gorm.DB) error { return tx.Clauses(gormlock.IgnoreVersion()).Delete([]*twig{&root, &child}).Error }))
+			stand.Must(t, stand.Begin[in](db, func(tx *gorm.DB) error {
+				return tx.Clauses(gormlock.IgnoreVersion()).Delete([]*twig{&root, &child}).Error
+			}))
 			var left int64
 			stand.Must(t, db.Model(&twig{}).Where("id IN ?", []int64{root.ID, child.ID}).Count(&left).Error)
 			stand.Equal(t, "left", left, 0)
