@@ -66,13 +66,15 @@ func (p *part) contradictionIn(relation *schema.Relationship, row reflect.Value)
 			}
 		}
 	}
-	foreign := p.foreignOf(relation, row)
-	if foreign != nil && p.completes(relation, row, holds) {
+	foreign, key := p.foreignOf(relation, row), p.keyOf(row)
+	switch {
+	case foreign != nil && p.isSame(relation, holds, foreign):
+		return nil
+	case foreign != nil && p.completes(relation, row, holds):
 		foreign = nil
 	}
-	key := p.keyOf(row)
 	switch {
-	case foreign != nil && p.isSame(relation, holds, foreign), foreign == nil && key == nil:
+	case foreign == nil && key == nil:
 		return nil
 	case key == nil:
 		return p.contradicts(relation, holds)

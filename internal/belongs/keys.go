@@ -19,9 +19,10 @@ import (
 type keys []keyed
 
 type keyed struct {
-	row  reflect.Value
-	had  children.Rekeyed // its key
-	kept []kept
+	row   reflect.Value
+	had   children.Rekeyed // its key
+	kept  []kept
+	names []foreign // what it names by a foreign key only
 }
 
 const keysClause = "gormlock:belongs_keys"
@@ -29,13 +30,14 @@ const keysClause = "gormlock:belongs_keys"
 // Build writes nothing. It makes keys a clause, so that the statement can carry it.
 func (keys) Build(clause.Builder) {}
 
-// keepKeys keeps the keys of the structs that a statement may write into existing rows, if a foreign key is a part of them.
+// keepKeys keeps the keys of the structs that a statement may write into existing rows, if a foreign key is a part of them. It also keeps foreign
+// keys that have a column in common.
 func keepKeys(db *gorm.DB) {
 	stmt, m := db.Statement, model.Of(db)
-	if db.Error != nil || db.DryRun || m == nil || !m.KeyLinked || m.Err != nil || m.Column == nil && m.Fence == nil && len(m.Roots) == 0 {
+	if db.Error != nil || db.DryRun || m == nil || m.Err != nil || m.Column == nil && m.Fence == nil && len(m.Roots) == 0 {
 		return
 	}
-	if slices.Contains(stmt.BuildClauses, "VALUES") && !statement.HasUpsert(stmt) && !statement.InSave() { // GORM's Save creates if a part of the key is zero
+	if len(m.Crossed) == 0 && !mayRekey(stmt, m) {
 		return
 	}
 	var all keys
@@ -51,11 +53,18 @@ func keepKeys(db *gorm.DB) {
 				}
 			}
 		}
+		one.names = namesOf(m, row)
 		all = append(all, one)
 	})
 	if all != nil {
 		stmt.Clauses[keysClause] = clause.Clause{Expression: all}
 	}
+}
+
+// mayRekey reports whether GORM may give a struct of an existing row another key.
+func mayRekey(stmt *gorm.Statement, m *model.Model) bool {
+	creates := slices.Contains(stmt.BuildClauses, "VALUES")
+	return m.KeyLinked && (!creates || statement.HasUpsert(stmt) || statement.InSave()) // GORM's Save creates if a part of the key is zero
 }
 
 // keyOf is the primary key of a struct. A pointer gives its value, because GORM writes through it.
@@ -69,18 +78,24 @@ func keyOf(s *schema.Schema, row reflect.Value) []any {
 	return key
 }
 
-// refuseOtherKeys refuses the statement if a struct has got another key, and puts all keys back.
+// refuseOtherKeys refuses the statement if a struct has got another key, or if one of its associations took another one along. It puts all keys
+// back then.
 func refuseOtherKeys(db *gorm.DB) {
 	all, _ := db.Statement.Clauses[keysClause].Expression.(keys)
 	delete(db.Statement.Clauses, keysClause)
-	if all == nil || db.Error != nil {
+	if all == nil {
 		return
 	}
 	m := model.Of(db)
-	for _, one := range all {
-		if err := guard.Rekeyed(db.Statement, m, one.had, keyOf(m.Schema, one.row)); err != nil {
-			fault.Add(db, err)
+	if db.Error == nil && mayRekey(db.Statement, m) {
+		for _, one := range all {
+			if err := guard.Rekeyed(db.Statement, m, one.had, keyOf(m.Schema, one.row)); err != nil {
+				fault.Add(db, err)
+			}
 		}
+	}
+	if db.Error == nil && len(m.Crossed) > 0 {
+		refuseTakenAlong(db, m, all)
 	}
 	if db.Error != nil {
 		for _, one := range all {

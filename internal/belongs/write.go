@@ -54,12 +54,14 @@ func of(db *gorm.DB) *writing {
 func BeforeAssociations(ofRoots func(*gorm.DB)) func(*gorm.DB) {
 	return func(db *gorm.DB) {
 		unlinked.RefuseEmptied(db)
+		refuseUnlinked(db)
 		children.BeginGraph(db)
 		children.RefuseTwins(db)
 		ofRoots(db)
 		guard.NoticeReferrers(db)
 		beforeAssociations(db)
 		keepKeys(db)
+		children.NoticeArrived(db)
 		shared.OwnKeys(db, false)
 	}
 }
@@ -188,6 +190,7 @@ func (w *writing) readSource() {
 // BeforeWrite runs after GORM has set all foreign keys. It restores those of associations that the caller did not assign.
 func BeforeWrite(db *gorm.DB) {
 	beforeWrite(db)
+	children.RefuseLost(db)
 	refuseOtherKeys(db)
 }
 

@@ -39,6 +39,7 @@ type given struct {
 	value    string // the new foreign key: the key of the parent
 	was      string // the old foreign key
 	stored   bool   // the child had it before, or was stored with it
+	arrived  bool   // GORM has set it, and has not saved the child's own associations yet
 }
 
 const graphSetting = "gormlock:graph" // GORM hands settings on to the statements of associations

@@ -49,7 +49,14 @@ func NoticeMoved(db *gorm.DB) {
 				links.graph = graphOf(stmt)
 			}
 			if place := statement.Place(relation.Field, parent); place.IsValid() && !place.IsZero() {
+				var crossed []*schema.Relationship
+				if saved(relation) {
+					crossed = model.CrossedBy(relation)
+				}
 				statement.EachStruct(place, func(child reflect.Value) {
+					if child.CanAddr() && len(crossed) > 0 {
+						rekeyed = cmp.Or(rekeyed, refuseTakenAlong(stmt, relation, crossed, of, parent, child))
+					}
 					if child.CanAddr() {
 						rekeyed = cmp.Or(rekeyed, came.look(stmt, relation, parent, child, links, func() { unsure.add(stmt, relation, parent, child, of) }))
 					}

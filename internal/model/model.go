@@ -49,6 +49,7 @@ type related struct {
 	KeyLinked bool                   // its primary key contains a foreign key of a belongs-to
 	Children  bool                   // a has-one or has-many relation leads to a checked model, or to one with a root
 	Shared    []*schema.Relationship // the relations to checked models where GORM saves one struct for each key: belongs-to, has-many, many-to-many
+	Crossed   []*schema.Relationship // the belongs-to relations whose foreign key has a column in common with that of another belongs-to
 	ByOthers  bool                   // the model, or a model saved with it, refers to rows by other columns than their key
 }
 
@@ -272,6 +273,7 @@ func (m *Model) relate(withoutVersions bool) {
 	for _, relation := range all.BelongsTo {
 		m.KeyLinked = m.KeyLinked || slices.ContainsFunc(relation.References, func(ref *schema.Reference) bool { return ref.ForeignKey.PrimaryKey })
 	}
+	m.Crossed = crossed(all.BelongsTo)
 	for _, relation := range slices.Concat(all.BelongsTo, all.HasMany, all.Many2Many) {
 		if IsChecked(relation.FieldSchema) {
 			m.Shared = append(m.Shared, relation)

@@ -77,6 +77,7 @@ func TextOf(value any) (text string, is bool) {
 
 var valuerType = reflect.TypeFor[driver.Valuer]()
 
+// keyPart is a value as a string. A pointer gives the same string as its value, and NULL another one than zero.
 func keyPart(value any) string {
 	value, _ = Sent(value)
 	switch t := value.(type) {
@@ -86,6 +87,13 @@ func keyPart(value any) string {
 		if t != nil {
 			return strconv.FormatInt(t.UnixMicro(), 10)
 		}
+	}
+	v := reflect.ValueOf(value)
+	if v.Kind() == reflect.Pointer && !v.IsNil() {
+		return keyPart(v.Elem().Interface())
+	}
+	if v.CanInt() && v.Int() == 0 || v.CanUint() && v.Uint() == 0 {
+		return "0" // GORM gives "nil", as for NULL
 	}
 	return utils.ToStringKey(value)
 }

@@ -30,7 +30,7 @@ func noteCall(db *gorm.DB) {
 // takenByKey are the conditions of the update by which Association(…).Delete takes a belongs-to from owners, or nil: the keys of the owners, and those
 // of the rows that are taken. A Delete of children has them in the other order.
 func takenByKey(stmt *gorm.Statement) []clause.IN {
-	if !isUnlinking(stmt) {
+	if !IsUnlinking(stmt) {
 		return nil
 	}
 	in := keyConditions(stmt)

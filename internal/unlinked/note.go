@@ -61,7 +61,7 @@ func Refuse(db *gorm.DB) {
 
 // refuseNothing refuses an Association(…).Delete of a relation to one struct if no given struct has a key: it would remove nothing.
 func refuseNothing(db *gorm.DB) {
-	if db.Error != nil || install.Of(db) == nil || !isUnlinking(db.Statement) {
+	if db.Error != nil || install.Of(db) == nil || !IsUnlinking(db.Statement) {
 		return
 	}
 	var of *schema.Relationship
@@ -93,8 +93,8 @@ func ofMany(db *gorm.DB, of *schema.Relationship) (is bool) {
 
 func isSameColumn(a, b *schema.Reference) bool { return a.ForeignKey.DBName == b.ForeignKey.DBName }
 
-// isUnlinking reports whether the statement has the form of those that Association(…).Delete, Replace and Clear make.
-func isUnlinking(stmt *gorm.Statement) bool {
+// IsUnlinking reports whether the statement has the form of those that Association(…).Delete, Replace and Clear make.
+func IsUnlinking(stmt *gorm.Statement) bool {
 	if stmt.Schema == nil || stmt.DryRun {
 		return false
 	}
@@ -113,7 +113,7 @@ func isUnlinking(stmt *gorm.Statement) bool {
 // unlinkingsOf returns what a statement may be that removes a belongs-to, or an only child.
 func unlinkingsOf(db *gorm.DB) (all []unlinking) {
 	stmt := db.Statement
-	if !isUnlinking(stmt) {
+	if !IsUnlinking(stmt) {
 		return nil
 	}
 	in := keyConditions(stmt)
