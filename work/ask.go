@@ -85,7 +85,8 @@ func (w *Worker[T]) handleAnswered(ctx context.Context, e *engine, it *item, row
 func (w *Worker[T]) ask(ctx context.Context, e *engine, list []*item) (found map[*item]*T, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	defer context.AfterFunc(e.asking, stop)()
+	heedEnd := context.AfterFunc(e.asking, stop)
+	defer heedEnd()
 	select {
 	case e.asks <- struct{}{}:
 		defer func() { <-e.asks }()
