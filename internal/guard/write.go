@@ -14,7 +14,6 @@ import (
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
-	"github.com/gormlock/gormlock/internal/operation"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/internal/unlinked"
 	"github.com/gormlock/gormlock/internal/whereabouts"
@@ -88,7 +87,6 @@ func RememberUpdate(db *gorm.DB) {
 		return
 	}
 	unlinked.Refuse(db)
-	operation.Refuse(db)
 	before := beginUse(db.Statement)
 	refuseSession(db, OpUpdate)
 	w := begin(db, OpUpdate)
@@ -108,7 +106,6 @@ func RememberUpdate(db *gorm.DB) {
 
 // RememberCreate does the same for a create, which can also be given maps.
 func RememberCreate(db *gorm.DB) {
-	operation.Refuse(db)
 	before := beginUse(db.Statement)
 	refuseSession(db, OpCreate)
 	w := begin(db, OpCreate)
@@ -129,7 +126,6 @@ func RememberCreate(db *gorm.DB) {
 // RememberDelete does the same for a delete. Its key may come from Model if the destination has none.
 func RememberDelete(db *gorm.DB) {
 	unlinked.Refuse(db)
-	operation.Refuse(db)
 	before := beginUse(db.Statement)
 	refuseSession(db, OpDelete)
 	w := begin(db, OpDelete)
