@@ -17,6 +17,7 @@ import (
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/operation"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -80,13 +81,21 @@ func (w *Write) refuseLateHolder(db *gorm.DB) {
 }
 
 // refuseLateOfChildren does the same for rows that Association(…).Clear, Delete and Replace remove from structs of a fenced model, and for a map in
-// Append. GORM sends statements about the children or the links, and none about the model, or only after the others.
+// Append, and for what gorm.G does to children. GORM sends statements about the children or the links, and none about the model, or only after the others.
 func refuseLateOfChildren(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || db.DryRun || stmt.Schema == nil || !statement.IsPostgres(db) || len(fence.FromContext(stmt.Context)) == 0 {
 		return
 	}
 	if asked.Of(stmt).IgnoresFence() {
+		return
+	}
+	if owners := operation.Owners(db); owners != nil {
+		if owner := model.OfSchema(db, owners); owner.Fence != nil {
+			if err := refuseLateOwner(db, owner); err != nil {
+				fault.Add(db, err)
+			}
+		}
 		return
 	}
 	keys := keysOfOwner(stmt)

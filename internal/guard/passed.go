@@ -10,6 +10,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/operation"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -43,6 +44,7 @@ func passedOnBy(stmt *gorm.Statement, intent *asked.Intent) passedOn {
 
 // refuseSession refuses a write that would do something else than its caller sees, because it carries on with an earlier statement.
 func refuseSession(db *gorm.DB, op Op) {
+	operation.Refuse(db)
 	around := leaveRunning(db.Statement)
 	refuseOther(db, op, around)
 	if db.Error != nil || around == nil {

@@ -26,8 +26,11 @@ const (
 
 	executeScopes        = "gorm.(*DB).executeScopes"
 	associationOperation = ".executeAssociationOperation"
+	operationForOwners   = ".handleAssociationForOwners"
+	operationOfCreate    = ".setCreateOrUpdateG[...].Create"
 
 	associationUpdate  = ".handleAssociation"
+	associationInTx    = ".handleAssociation.func1"
 	associationReplace = "gorm.(*Association).Replace"
 	associationDelete  = "gorm.(*Association).Delete"
 	deleteAssociations = "callbacks.DeleteBeforeAssociations"
@@ -73,6 +76,28 @@ func InAssociation() bool { return executedFor(saveAssociation) }
 
 // InAssociationDelete reports whether GORM executes the statement for Association(…).Delete.
 func InAssociationDelete() bool { return executedFor(associationDelete) }
+
+// InOperation reports whether GORM executes the statement for Set(clause.Association{…}) of gorm.G, to update, unlink or delete. alone reports whether
+// it is the only statement: a delete of a belongs-to has two, in a transaction.
+func InOperation() (is, alone bool) {
+	alone = executedFor(associationUpdate)
+	return alone || executedFor(associationInTx), alone
+}
+
+// InOperationForOwners reports whether GORM executes the statement for an OpCreate of gorm.G, which it does for one owner after the other.
+func InOperationForOwners() bool { return ExecutedIn(operationForOwners) }
+
+// InOperationOfCreate reports whether GORM executes the statement for an association operation of Set(…).Create of gorm.G.
+func InOperationOfCreate() bool {
+	called := false
+	for function := range callers() {
+		if called {
+			return strings.HasSuffix(function, operationOfCreate)
+		}
+		called = strings.HasSuffix(function, associationOperation)
+	}
+	return false
+}
 
 // InFirstOrCreate reports whether FirstOrCreate looks for a row, or updates the one that it has found.
 func InFirstOrCreate() bool { return executedFor(firstOrCreate) }
