@@ -74,6 +74,9 @@ func InAssociation() bool { return executedFor(saveAssociation) }
 // InAssociationDelete reports whether GORM executes the statement for Association(…).Delete.
 func InAssociationDelete() bool { return executedFor(associationDelete) }
 
+// InReplace reports whether GORM executes the statement for Association(…).Replace, Append or Clear, and not to save their arguments.
+func InReplace() bool { return executedFor(associationReplace) }
+
 // InFirstOrCreate reports whether FirstOrCreate looks for a row, or updates the one that it has found.
 func InFirstOrCreate() bool { return executedFor(firstOrCreate) }
 
