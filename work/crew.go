@@ -45,7 +45,7 @@ type crew struct {
 	mu       sync.Mutex
 	cond     sync.Cond // signals that a job is queued, or that the run ends
 	queue    []*item   // claimed, but not begun
-	asked    int       // how many more are queued when the server has said whether this process still has them
+	asked    []*item   // to be queued again when the server has said whether this process still has them
 	held     map[int64]*item
 	outcomes []outcome // to be stored
 	apart    int       // how many more outcomes the server has refused to store
@@ -87,7 +87,7 @@ func (c *crew) wants() int {
 	if c.pace.given > 0 {
 		ahead = int(min(int64(horizon)*int64(c.size)/max(int64(c.pace.average), 1), int64(c.size*aheadMost)))
 	}
-	load, room := c.pace.busy+len(c.queue)+c.asked+len(c.outcomes)/2, c.size+ahead // so jobs are not claimed faster than outcomes are stored
+	load, room := c.pace.busy+len(c.queue)+len(c.asked)+len(c.outcomes)/2, c.size+ahead // so jobs are not claimed faster than outcomes are stored
 	want := room - load
 	if len(c.queue) > 0 && want*2 < room {
 		return 0
@@ -282,11 +282,12 @@ func (c *crew) giveBack(items []*item) {
 func (c *crew) giveBackStale() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.queue) == 0 || time.Since(c.queue[0].claimed) < stale || time.Since(c.pace.ended) < stale {
+	waiting := append(slices.Clip(c.asked), c.queue...)
+	if len(waiting) == 0 || time.Since(waiting[0].claimed) < stale || time.Since(c.pace.ended) < stale {
 		return // the statements are slow too, perhaps because the machine is slow
 	}
 	c.pace.average = max(c.pace.average, stale)
-	c.giveBack(c.queue)
+	c.giveBack(waiting)
 	c.queue = nil
 }
 
@@ -301,7 +302,7 @@ func (c *crew) idle() bool {
 func (c *crew) hasRoom() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pace.busy+len(c.queue)+c.asked < c.size
+	return c.pace.busy+len(c.queue)+len(c.asked) < c.size
 }
 
 func poke(c chan struct{}) {

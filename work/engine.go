@@ -53,17 +53,21 @@ type engine struct {
 	alone   func(it *item)  // notes that the handler of this job must read the row itself
 	doubt   func(it *item)  // notes that the handler of this job must ask whether this process still has it
 	asks    chan struct{}   // has an element for each handler that does so now
+	asking  context.Context // ends with the run: then nobody waits for an answer
 	turn    int             // whether suspects (0) or other jobs (1) get one more if the number of jobs to claim is odd
 	unsure  bool            // a claim failed here, but the server may have executed it; used by one goroutine at a time
 	failed  time.Time       // when that claim failed; zero: all its jobs are known
 	base    context.Context // of handlers
 	end     context.CancelCauseFunc
-	workers sync.WaitGroup
+
+	stopAsking context.CancelFunc
+	workers    sync.WaitGroup
 }
 
 func newEngine(ctx context.Context, c *config) *engine {
 	e := &engine{config: c, crew: newCrew(c.workers, newProofs(ctx, c.lease)), refused: newRefused(c.lease), apart: map[int64]outcome{}, scout: make(chan struct{}, 1), asks: make(chan struct{}, asksMost)}
 	e.base, e.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	e.asking, e.stopAsking = context.WithCancel(e.base)
 	return e
 }
 

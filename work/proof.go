@@ -47,6 +47,13 @@ func (c *crew) waitsLong(it *item) bool {
 	return c.proofs.clock().Since(it.proof) > min(max(unproven, 2*it.took), unprovenMost)
 }
 
+// hasLost reports whether another process may have the job, or it was given back.
+func (c *crew) hasLost(it *item) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return it.over || it.expired || c.proofs.ranOut(it)
+}
+
 // takeUnproven takes jobs from the queue for which this process must ask, so that all are asked for together.
 func (c *crew) takeUnproven() (list []*item) {
 	c.mu.Lock()
@@ -58,7 +65,7 @@ func (c *crew) takeUnproven() (list []*item) {
 		}
 		return is
 	})
-	c.asked += len(list)
+	c.asked = append(c.asked, list...)
 	return list
 }
 
@@ -66,7 +73,7 @@ func (c *crew) takeUnproven() (list []*item) {
 func (c *crew) queueAgain(list []*item, has func(*item) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked -= len(list)
+	c.asked = slices.DeleteFunc(c.asked, func(it *item) bool { return slices.Contains(list, it) })
 	var queue []*item
 	for _, it := range list {
 		if has(it) && !c.stopping {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -204,15 +205,26 @@ func (w *Worker[T]) claim(ctx context.Context, e *engine, n int, scope func(*gor
 }
 
 // claimRows claims and reads rows, with a lease that begins now. If code that reads them panics, such as AfterFind, that is an error.
+// So it is if that code ends its goroutine, which is one of its own.
 func (w *Worker[T]) claimRows(ctx context.Context, n int, assign map[string]any, scope func(*gorm.DB) *gorm.DB) (rows []T, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("panic: %v\n\n%s", cause, debug.Stack())
-		}
+	err = errors.New("code of the model ended its goroutine")
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer func() {
+			if cause := recover(); cause != nil {
+				err = fmt.Errorf("panic: %v\n\n%s", cause, debug.Stack())
+			}
+		}()
+		rows, err = w.claimRowsHere(ctx, n, assign, scope)
 	}()
-	assign["ClaimedUntil"] = gorm.Expr("clock_timestamp() + ?::bigint * interval '1 microsecond'", w.config.lease.Microseconds())
-	rows, err = gormlock.Claim[T](w.db.WithContext(ctx), n, assign, scope)
+	<-ended
 	return rows, sound.Error(err)
+}
+
+func (w *Worker[T]) claimRowsHere(ctx context.Context, n int, assign map[string]any, scope func(*gorm.DB) *gorm.DB) ([]T, error) {
+	assign["ClaimedUntil"] = gorm.Expr("clock_timestamp() + ?::bigint * interval '1 microsecond'", w.config.lease.Microseconds())
+	return gormlock.Claim[T](w.db.WithContext(ctx), n, assign, scope)
 }
 
 // claimAlone looks for the jobs of a claim that has failed. If the server executed its statement, one of its rows cannot be read, and the error
@@ -281,8 +293,9 @@ func (e *engine) fetchAndWind(ctx context.Context, draining bool, stopRenewing f
 func (e *engine) wind(stopRenewing func()) error {
 	e.mu.Lock()
 	e.stopping = true
-	e.giveBack(e.queue)
+	e.giveBack(append(slices.Clip(e.asked), e.queue...))
 	e.queue = nil
+	e.stopAsking()
 	e.cond.Broadcast()
 	e.mu.Unlock()
 	ended := make(chan struct{})

@@ -59,7 +59,7 @@ func TestJobs_deletedAtOfItsOwn(t *testing.T) {
 	on(t, dsn, "jobs", "appointments", "requeue", "1").is(t, 0, "1 job of appointments ready again")
 
 	change(t, db, "COMMENT ON INDEX appointments_work_later IS NULL") // as if work had not made the table
-	on(t, dsn, "jobs", "appointments").is(t, 0, "appointments: all is done")
+	on(t, dsn, "jobs", "appointments").is(t, 0, "appointments: no job is ready")
 }
 
 // A job that a flag hides from workers is not counted.

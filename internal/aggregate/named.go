@@ -36,8 +36,13 @@ func (p *part) names(r *root) bool {
 	if p.written || p.model.Schema.Table != r.schema.Table || p.keeps && p.isThere(r.key) {
 		return false
 	}
-	is := func(key []any) bool { return nameOf(p.model.Schema, key) == r.name }
-	return slices.ContainsFunc(p.keysOfStatement(), is)
+	if p.keyed == nil {
+		p.keyed = map[string]bool{}
+		for _, key := range p.keysOfStatement() {
+			p.keyed[nameOf(p.model.Schema, key)] = true
+		}
+	}
+	return p.keyed[r.name]
 }
 
 // moveNamed moves the roots of the rows that were written, if the statement has not done so. If an outer statement may still do so, it does this
@@ -65,13 +70,27 @@ func (p *part) moveNamed() error {
 	return nil
 }
 
-// follow gives a root the structs of the statement that have its key. They get the new version if they have the old one.
+// follow gives a root the structs that have its key, of the statement and of those because of which it is executed, if they are executed already.
+// They get the new version if they have the old one.
 func (p *part) follow(r *root) {
-	statement.EachStruct(p.db.Statement.ReflectValue, func(row reflect.Value) {
-		if row.Type() == p.model.Schema.ModelType && row.CanSet() && nameOf(p.model.Schema, p.keyOf(row)) == r.name {
-			r.following = append(r.following, row)
+	for ; p != nil; p = p.outer() {
+		if p.written && p.model.Schema.Table == r.schema.Table {
+			r.following = append(r.following, p.structsOf(r)...)
 		}
-	})
+	}
+}
+
+func (p *part) structsOf(r *root) []reflect.Value {
+	if p.structured == nil {
+		p.structured = map[string][]reflect.Value{}
+		statement.EachStruct(p.db.Statement.ReflectValue, func(row reflect.Value) {
+			if row.Type() == p.model.Schema.ModelType && row.CanSet() {
+				name := nameOf(p.model.Schema, p.keyOf(row))
+				p.structured[name] = append(p.structured[name], row)
+			}
+		})
+	}
+	return p.structured[r.name]
 }
 
 // keysOfStatement are the keys of the structs that it writes.

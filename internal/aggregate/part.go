@@ -16,12 +16,11 @@ import (
 
 // part is a statement that writes rows of a model with a root.
 type part struct {
-	db       *gorm.DB
-	model    *model.Model
-	found    []*root
-	named    []*root         // those whose rows the statement itself may write
-	done     map[string]bool // the roots that were found, by name
-	held     []holding       // the structs of roots that parts hold
+	db    *gorm.DB
+	model *model.Model
+	gathered
+	bound
+	held     []holding // the structs of roots that parts hold
 	seen     *guard.Observation
 	answer   // what is known of the rows before the write
 	deletes  bool
@@ -29,6 +28,19 @@ type part struct {
 	written  bool // the statement was executed
 	late     bool // which rows are written is only known afterwards; their roots move then
 	unscoped bool // the roots of soft-deleted parts may be soft-deleted too
+}
+
+// gathered are the roots whose versions are to move.
+type gathered struct {
+	found []*root
+	named []*root         // those whose rows the statement itself may write
+	done  map[string]bool // those that were found, by name
+}
+
+// bound are the structs of the statement by the names of their rows, each found when it is asked for first.
+type bound struct {
+	keyed      map[string]bool            // before the statement
+	structured map[string][]reflect.Value // after it
 }
 
 // answer is what the server said about the rows that a statement will write.
@@ -40,7 +52,7 @@ type answer struct {
 }
 
 func newPart(db *gorm.DB, m *model.Model) *part {
-	return &part{db: db, model: m, done: map[string]bool{}}
+	return &part{db: db, model: m, gathered: gathered{done: map[string]bool{}}}
 }
 
 // add adds the root with the key that foreign returns, for each field of the child. A key with a NULL names no root, and

@@ -45,9 +45,7 @@ func (p *part) move() error {
 			p.named = append(p.named, r)
 			continue
 		}
-		if p.written {
-			p.follow(r)
-		}
+		p.follow(r)
 		if session := p.sessionOf(r); session != nil {
 			if err := r.move(session); err != nil {
 				return err

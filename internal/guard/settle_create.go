@@ -192,7 +192,8 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 		case !w.upsert.child: // GORM has given it the values of new rows
 			w.memory.RestoreRow(i)
 			w.forgetZero(row)
-		case w.version.is() && was.IsValid(): // and a child the first version, by its default
+		case w.version.is() && was.IsValid():
+			w.keepZeros(i)
 			w.version.Write(row.Struct, w.version.Read(was))
 		}
 	}
@@ -214,6 +215,9 @@ func (w *Write) followUpsert(db *gorm.DB, i int, from reflect.Value) {
 	held := v.Read(row.Struct)
 	w.returning.give(from, row.Struct, w.model.Schema.Relationships.BelongsTo)
 	w.fence.follow(row.Struct)
+	if u.links && u.rows[i].loaded {
+		w.keepZeros(i)
+	}
 	inserted := !u.rows[i].loaded && v.is() && v.Read(from).Equal(v.Stored(row.next)) && (!u.rows[i].unsure || w.mirrorsRow(db.Statement, from, row.Struct))
 	switch {
 	case w.returning.whole:
@@ -230,6 +234,19 @@ func (w *Write) followUpsert(db *gorm.DB, i int, from reflect.Value) {
 		v.Write(row.Struct, v.Read(from)) // it was inserted
 	default:
 		v.Write(row.Struct, w.unread(&Row{held: held}))
+	}
+}
+
+// keepZeros puts back the zeros of a child whose row was there: GORM has put defaults and times of a new row into the struct.
+func (w *Write) keepZeros(i int) {
+	was, row := w.memory.Was(i), w.rows[i].Struct
+	for _, field := range w.model.Schema.Fields {
+		if field.PrimaryKey || field.DefaultValueInterface == nil && field.AutoCreateTime == 0 && field.AutoUpdateTime == 0 {
+			continue
+		}
+		if place := statement.Place(field, row); place.IsValid() && place.CanSet() && statement.Place(field, was).IsZero() {
+			place.SetZero()
+		}
 	}
 }
 

@@ -37,6 +37,9 @@ func TestRoot_thatTheStatementNames(t *testing.T) {
 		"upsert that does nothing": {write: func(tx *gorm.DB, n named) error {
 			return tx.Clauses(clause.OnConflict{DoNothing: true}).Create([]*twig{{ID: n.root.ID}, {ParentID: &n.root.ID}}).Error
 		}},
+		"upsert that does nothing, beside the root's root": {write: func(tx *gorm.DB, n named) error {
+			return tx.Clauses(clause.OnConflict{DoNothing: true}).Create([]*twig{n.top, n.root, {ParentID: &n.root.ID}}).Error
+		}},
 		"upsert that does nothing, of all": {unwritten: true, write: func(tx *gorm.DB, n named) error {
 			return tx.Clauses(clause.OnConflict{DoNothing: true}).Create([]*twig{{ID: n.root.ID}, {ID: n.child.ID, ParentID: &n.root.ID}}).Error
 		}},
@@ -137,6 +140,9 @@ func TestRoot_thatTheStatementNames(t *testing.T) {
 					if !c.unwritten && !strings.Contains(name, "form") && name != "upsert that does nothing" && !strings.HasPrefix(name, "Save of the child") && !strings.Contains(name, "root's root") && name != "insert beside" {
 						root.Note = "again"
 						stand.Must(t, db.Select("Note").Save(&root).Error)
+					}
+					if strings.HasSuffix(name, "beside the root's root") && db.Name() != "mysql" { // there such structs count as not read
+						stand.Must(t, db.Select("Note").Save(&top).Error)
 					}
 				}
 			})

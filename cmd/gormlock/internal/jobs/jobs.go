@@ -147,7 +147,7 @@ func (c *Command) show(ctx context.Context, p *cli.Program, t *table) error {
 		}{queues, dead})
 	}
 	if len(queues) == 0 {
-		p.Printf("%s: all is done\n", terminal.OneLine(t.name))
+		p.Printf("%s: no job is ready, runs, waits for its time or is dead\n", terminal.OneLine(t.name))
 		return nil
 	}
 	counts := terminal.Table{Head: []string{"QUEUE", "READY", "RUNNING", "LATER", "DEAD", "OLDEST"}}
@@ -216,7 +216,7 @@ func (t *table) queues(ctx context.Context) ([]queue, error) {
 
 func (t *table) dead(ctx context.Context, limit int) ([]died, error) {
 	// A time that JSON cannot represent is left out.
-	rows, err := t.db.QueryContext(ctx, "SELECT id, queue, attempts, at, COALESCE(EXTRACT(EPOCH FROM now() - GREATEST(at, now() - interval '290 years')), 0)::float8, last_error"+
+	rows, err := t.db.QueryContext(ctx, "SELECT id, queue, attempts, at, CASE WHEN at IS NULL THEN 0 ELSE EXTRACT(EPOCH FROM now() - GREATEST(at, now() - interval '290 years')) END::float8, last_error"+
 		" FROM (SELECT id, queue, attempts, CASE WHEN updated_at BETWEEN '0001-01-02 UTC' AND '9999-12-30 UTC' THEN updated_at END AS at, last_error FROM "+t.name+
 		" WHERE state = 'dead'"+t.live+" ORDER BY updated_at DESC NULLS LAST, id DESC LIMIT $1) AS dead", limit)
 	if err != nil {
