@@ -39,6 +39,8 @@ func (w *Write) settle(db *gorm.DB) {
 		w.refuse(db, w.whyNone(db))
 	case db.DryRun || !w.built.any || w.built.nothing:
 		w.outcome.done = db.DryRun
+	case w.leavesOwner(db):
+		w.refuse(db, w.whyLeft(db))
 	case w.decides() && len(w.rows) > 0 && int(db.RowsAffected) > w.distinct():
 		err := w.tooMany(db)
 		journal.Doom(db, err)

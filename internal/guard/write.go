@@ -106,6 +106,7 @@ func RememberUpdate(db *gorm.DB) {
 
 // RememberCreate does the same for a create, which can also be given maps.
 func RememberCreate(db *gorm.DB) {
+	unlinked.RefuseMap(db)
 	before := beginUse(db.Statement)
 	refuseSession(db, OpCreate)
 	w := begin(db, OpCreate)

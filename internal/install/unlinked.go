@@ -9,6 +9,7 @@ import (
 // Unlinked are the structs from which GORM may have removed an association: see package unlinked. The zero value is ready.
 type Unlinked struct {
 	Calls Calls // of Association(…)
+	Saves Saves // by its Replace and Append
 
 	count      atomic.Int64
 	mu         sync.Mutex

@@ -99,6 +99,9 @@ func InOperationOfCreate() bool {
 	return false
 }
 
+// InReplace reports whether GORM executes the statement for Association(…).Replace, Append or Clear, and not to save their arguments.
+func InReplace() bool { return executedFor(associationReplace) }
+
 // InFirstOrCreate reports whether FirstOrCreate looks for a row, or updates the one that it has found.
 func InFirstOrCreate() bool { return executedFor(firstOrCreate) }
 

@@ -80,10 +80,8 @@ func refuseUnnamed(db *gorm.DB, left *install.Call) {
 	var of *schema.Relationship
 	byKey := false
 	for _, relation := range left.Of.Relationships.BelongsTo {
-		refs := ownersColumns(relation)
-		if relation.FieldSchema.Table == stmt.Schema.Table && slices.Equal(columnsOf(left.Taken[1]), namesOf(refs)) {
-			of = relation
-			byKey = slices.EqualFunc(refs, stmt.Schema.PrimaryFields, func(ref *schema.Reference, key *schema.Field) bool { return ref.PrimaryKey.DBName == key.DBName })
+		if relation.FieldSchema.Table == stmt.Schema.Table && slices.Equal(columnsOf(left.Taken[1]), namesOf(ownersColumns(relation))) {
+			of, byKey = relation, isByKey(relation)
 		}
 	}
 	if of == nil || byKey && !slices.ContainsFunc(keysIn(in[0]), func(key []any) bool { return !named[statement.KeyName(key)] }) {

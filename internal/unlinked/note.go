@@ -56,6 +56,7 @@ func note(db *gorm.DB) {
 // Refuse refuses a statement of Association(…) that would take nothing away, or that must not follow the one before it.
 func Refuse(db *gorm.DB) {
 	refuseToGoOn(db)
+	refuseReplaced(db)
 	refuseNothing(db)
 }
 

@@ -146,6 +146,7 @@ func AfterEnd(db *gorm.DB) {
 		return
 	}
 	noteCall(db)
+	noteSave(db)
 	all, is := stmt.Clauses[refusing].Expression.(refused)
 	if !is {
 		note(db)
