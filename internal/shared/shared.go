@@ -144,10 +144,11 @@ func ownKeysOf(stmt *gorm.Statement, relation *schema.Relationship, to, from ref
 			continue
 		}
 		var given any = ref.PrimaryValue
+		isNew := false // its key is not known yet
 		if ref.PrimaryValue == "" {
-			given, _ = ref.PrimaryKey.ValueOf(stmt.Context, to)
+			given, isNew = ref.PrimaryKey.ValueOf(stmt.Context, to)
 		}
-		if statement.KeyName([]any{given}) != statement.KeyName([]any{place.Interface()}) {
+		if isNew || statement.KeyName([]any{given}) != statement.KeyName([]any{place.Interface()}) {
 			own(place)
 		}
 	}
