@@ -97,19 +97,7 @@ func TestUnscopedReplace_byWhatAnOwnerHas(t *testing.T) {
 				return db.Model(&one).Association(relation).Unscoped().Replace(given(t, db, 15)[0])
 			},
 		} {
-			for where, do := range map[string]func(*gorm.DB) error{"alone": do, "in a transaction": inTransaction(do)} {
-				t.Run(strings.Join([]string{relation, how, where}, ", "), func(t *testing.T) {
-					t.Parallel()
-					db := estates(t)
-					before := agentsOf(t, db)
-					if err := do(db); err == nil || !strings.Contains(err.Error(), "leave Unscoped out") {
-						t.Errorf("%v", err)
-					}
-					if after := agentsOf(t, db); !slices.Equal(before, after) {
-						t.Errorf("%v", after)
-					}
-				})
-			}
+			refusesBoth(t, relation+", "+how, do)
 		}
 	}
 	t.Run("by another", func(t *testing.T) {
@@ -153,25 +141,31 @@ func TestUnscopedReplace_byAUniqueColumn(t *testing.T) {
 				return db.Session(&gorm.Session{FullSaveAssociations: true}).Model(&one).Association(relation).Unscoped().Replace(&other)
 			},
 		} {
-			for where, do := range map[string]func(*gorm.DB) error{"alone": do, "in a transaction": inTransaction(do)} {
-				t.Run(strings.Join([]string{relation, how, where}, ", "), func(t *testing.T) {
-					t.Parallel()
-					db := estates(t)
-					before := agentsOf(t, db)
-					if err := do(db); err == nil || !strings.Contains(err.Error(), "leave Unscoped out") {
-						t.Errorf("%v", err)
-					}
-					if after := agentsOf(t, db); !slices.Equal(before, after) {
-						t.Errorf("%v", after)
-					}
-				})
-			}
+			refusesBoth(t, relation+", "+how, do)
 		}
 		t.Run(relation+", unlinked only", func(t *testing.T) {
 			t.Parallel()
 			db := estates(t)
 			one, other := stand.Row[estate](t, db, 1), stand.Row[agent](t, db, 15)
 			stand.Must(t, db.Model(&one).Association(relation).Replace(&other))
+		})
+	}
+}
+
+// refusesBoth checks that a call is refused, alone and in a transaction, and that nothing is stored.
+func refusesBoth(t *testing.T, name string, do func(*gorm.DB) error) {
+	t.Helper()
+	for where, do := range map[string]func(*gorm.DB) error{"alone": do, "in a transaction": inTransaction(do)} {
+		t.Run(name+", "+where, func(t *testing.T) {
+			t.Parallel()
+			db := estates(t)
+			before := agentsOf(t, db)
+			if err := do(db); err == nil || !strings.Contains(err.Error(), "leave Unscoped out") {
+				t.Errorf("%v", err)
+			}
+			if after := agentsOf(t, db); !slices.Equal(before, after) {
+				t.Errorf("%v", after)
+			}
 		})
 	}
 }
